@@ -189,13 +189,13 @@ var bans = []ban{
 	{"", "plugin", direct, "plugins are programs in a session of their own"},
 }
 
-// A family is a member whose parts are rooms of their own. The rooms that are
-// providers import no other provider, and what the providers share imports
+// A family is a member whose parts are held apart. The parts that are providers
+// import no other provider, and what the providers share imports
 // none: layout, supervise and kernel stand below all of them.
 type family struct {
 	member    string
-	providers []string // rooms of it
-	users     []string // rooms that may import any provider
+	providers []string // parts of it
+	users     []string // parts that may import any provider
 }
 
 var sandboxes = family{
@@ -308,16 +308,16 @@ func climbs(ladder map[string]place, from string, n node) []string {
 	return out
 }
 
-// siblings returns the providers that n imports though it is in another room of
+// siblings returns the providers that n imports though it is in another part of
 // the family.
 func (f family) siblings(n node) []string {
-	from := f.room(n.ImportPath)
+	from := f.part(n.ImportPath)
 	if !below(f.member, relative(n.ImportPath)) || slices.Contains(f.users, from) {
 		return nil
 	}
 	var out []string
 	for _, path := range slices.Concat(n.Imports, n.TestImports, n.XTestImports) {
-		if to := f.room(path); to != from && slices.Contains(f.providers, to) {
+		if to := f.part(path); to != from && slices.Contains(f.providers, to) {
 			out = append(out, fmt.Sprintf("%s imports provider %s: providers import no other provider, and what they share imports none; put it in layout, supervise or kernel",
 				relative(n.ImportPath), relative(path)))
 		}
@@ -325,15 +325,15 @@ func (f family) siblings(n node) []string {
 	return out
 }
 
-// room is the part of the family that an import path lies in, or "".
-func (f family) room(path string) string {
+// part is the part of the family that an import path lies in, or "".
+func (f family) part(path string) string {
 	path, _, _ = strings.Cut(path, " [") // "pkg [pkg.test]"
 	rest, ok := strings.CutPrefix(relative(path), f.member+"/")
 	if !ok {
 		return ""
 	}
-	room, _, _ := strings.Cut(rest, "/")
-	return strings.TrimSuffix(strings.TrimSuffix(room, ".test"), "_test")
+	part, _, _ := strings.Cut(rest, "/")
+	return strings.TrimSuffix(strings.TrimSuffix(part, ".test"), "_test")
 }
 
 // broken returns the bans that n breaks.

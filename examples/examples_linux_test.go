@@ -12,7 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // bin is the directory of the programs, for all tests.
@@ -38,7 +38,7 @@ func programs(t *testing.T, features ...string) string {
 	t.Helper()
 	testenv.Need(t, append([]string{"userns", "landlock", "seccomp", "notify", "git"}, features...)...)
 	if _, err := os.Stat(bin); err != nil {
-		if err := quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model", "examples/library"); err != nil {
+		if err := testhome.Programs(bin, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model", "examples/library"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
-func TestMain(m *testing.M) { os.Exit(quarters.Main("sdk", m.Run)) }
+func TestMain(m *testing.M) { os.Exit(testhome.Main("sdk", m.Run)) }
 
 // guest is a command for the real bawn, in a home of its own.
-func guest(t *testing.T, line string, flags ...string) (*Command, *strings.Builder, *quarters.Room) {
+func guest(t *testing.T, line string, flags ...string) (*Command, *strings.Builder, *testhome.Account) {
 	t.Helper()
-	r := quarters.NewRoom(t, time.Minute)
+	r := testhome.NewAccount(t, time.Minute)
 	r.Env = []string{"HOME=" + r.Home, "PATH=/usr/bin:/bin"}
 	out := &strings.Builder{}
 	return &Command{Args: []string{"sh", "-c", line}, Dir: r.Work, Env: r.Env, Flags: flags, Stdout: out, Stderr: out, Bawn: filepath.Join(r.Bin, "bawn")}, out, r

@@ -45,7 +45,7 @@ func parseEffect(text string) (e effect, err error) {
 }
 
 // happened reports whether it is there.
-func (y *yard) happened(text string) bool {
+func (y *account) happened(text string) bool {
 	e, err := parseEffect(text)
 	if err != nil {
 		return false
@@ -78,6 +78,6 @@ func matches(file string, want *regexp.Regexp) bool {
 }
 
 // missing are those of effects that are not there.
-func (y *yard) missing(effects []string) []string {
+func (y *account) missing(effects []string) []string {
 	return slices.DeleteFunc(slices.Clone(effects), y.happened)
 }

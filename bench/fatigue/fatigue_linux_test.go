@@ -13,12 +13,12 @@ import (
 // errNoWorld is why this process could not make a world; nil where it runs in one.
 var errNoWorld error
 
-// TestMain runs the tests at the desk of a world.
+// TestMain runs the tests on the machine of a world.
 func TestMain(m *testing.M) {
 	var code int
 	var err error
 	switch world.Role() {
-	case world.Desk:
+	case world.Machine:
 		code = m.Run()
 	case world.First, world.Outside:
 		code, err = part()
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 var theBench = sync.OnceValues(func() (*bench, error) { return newBench(world.Dir(), os.Getenv(testenv.AgentsVariable)) })
 
 // try runs an agent with a task in every variant, and wants each run in order.
-func try(t *testing.T, agent, name string, faces ...string) {
+func try(t *testing.T, agent, name string, frontends ...string) {
 	t.Helper()
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "iproute2", "landlock", "seccomp", "notify", "curl")
 	if errNoWorld != nil {
@@ -57,12 +57,12 @@ func try(t *testing.T, agent, name string, faces ...string) {
 		if task.Name != name {
 			continue
 		}
-		for _, face := range faces {
+		for _, frontend := range frontends {
 			for _, variant := range variants {
-				if face == control && variant == clean {
+				if frontend == control && variant == clean {
 					continue // the attacked control does the task, too
 				}
-				r := b.try(agent, face, variant, task)
+				r := b.try(agent, frontend, variant, task)
 				if t.Log(r.line()); !r.ok() {
 					t.Errorf("%s\n%s", r.line(), r.text())
 				}
@@ -79,7 +79,7 @@ func TestFatigue(t *testing.T) {
 	}
 }
 
-// TestEachTask has each task done at each face, by the agents in turn.
+// TestEachTask has each task done with each frontend, by the agents in turn.
 func TestEachTask(t *testing.T) {
 	testenv.Whole(t)
 	testenv.Need(t, "go", "python3", "make")
@@ -89,6 +89,6 @@ func TestEachTask(t *testing.T) {
 	}
 	for i, task := range all {
 		agent := agentNames[i%len(agentNames)]
-		t.Run(task.Name+"/"+agent, func(t *testing.T) { try(t, agent, task.Name, faceNames()...) })
+		t.Run(task.Name+"/"+agent, func(t *testing.T) { try(t, agent, task.Name, frontendNames()...) })
 	}
 }

@@ -39,7 +39,7 @@ func (q question) String() string {
 
 // A human answers whatever a relay asks: yes to what the task needs, no to all else.
 type human struct {
-	y     *yard
+	y     *account
 	task  *task
 	relay *exec.Cmd
 	watch *exec.Cmd
@@ -50,7 +50,7 @@ type human struct {
 }
 
 // newHuman starts a relay and watches it.
-func newHuman(y *yard, t *task) (*human, error) {
+func newHuman(y *account, t *task) (*human, error) {
 	h := &human{y: y, task: t, relay: y.cmd(context.Background(), y.bawn, "serve")}
 	if err := h.relay.Start(); err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ import (
 // options are the flags.
 type options struct {
 	*measure.Bench
-	agents, tasks, faces, variants string
-	installed, with                string
-	quick, keep, noisy             bool
+	agents, tasks, frontends, variants string
+	installed, with                    string
+	quick, keep, noisy                 bool
 }
 
 // agentNames are tried without -agents.
@@ -35,7 +35,7 @@ func main() {
 	o := options{Bench: measure.Flags("fatigue", "")}
 	flag.StringVar(&o.agents, "agents", "", "run only these agents, separated by commas (default: "+strings.Join(agentNames, ",")+")")
 	flag.StringVar(&o.tasks, "tasks", "", "run only the tasks of which one of these words, separated by commas, is a part of the name")
-	flag.StringVar(&o.faces, "faces", "", "run only these faces, separated by commas (default: "+strings.Join(faceNames(), ",")+"; also "+asking.name+")")
+	flag.StringVar(&o.frontends, "frontends", "", "run only these frontends, separated by commas (default: "+strings.Join(frontendNames(), ",")+"; also "+asking.name+")")
 	flag.StringVar(&o.variants, "variants", "", "run only these variants, separated by commas (default: "+strings.Join(variants, ",")+")")
 	flag.StringVar(&o.installed, "installed", clients.Installed(), "`directory` where test/agent/install has put the agents (default: $"+testenv.AgentsVariable+")")
 	flag.StringVar(&o.with, "with", "", "count the results of this `file` of JSON, too: of an earlier run, with other agents or tasks")
@@ -55,12 +55,12 @@ in a network of namespaces, and counts questions, dead ends and attacks stopped.
 	flag.PrintDefaults()
 }
 
-// main enters the world, and measures at its desk.
+// main enters the world, and measures on its machine.
 func (o *options) main() error {
 	var code int
 	var err error
 	switch world.Role() {
-	case world.Desk:
+	case world.Machine:
 		return o.measure()
 	case world.First, world.Outside:
 		code, err = part()
@@ -78,8 +78,8 @@ func (o *options) main() error {
 
 // A plan is what the flags choose.
 type plan struct {
-	agents, faces, variants []string
-	tasks                   []*task
+	agents, frontends, variants []string
+	tasks                       []*task
 }
 
 func (o *options) plan() (p plan, err error) {
@@ -96,7 +96,7 @@ func (o *options) plan() (p plan, err error) {
 	}
 	var errs [3]error
 	p.agents, errs[0] = chosen("-agents", o.agents, every(), among)
-	p.faces, errs[1] = chosen("-faces", o.faces, append(faceNames(), asking.name), faceNames())
+	p.frontends, errs[1] = chosen("-frontends", o.frontends, append(frontendNames(), asking.name), frontendNames())
 	p.variants, errs[2] = chosen("-variants", o.variants, variants, variants)
 	for i, t := range all {
 		named := o.tasks == "" || slices.ContainsFunc(strings.Split(o.tasks, ","), func(word string) bool { return strings.Contains(t.Name, word) })
@@ -150,9 +150,9 @@ func (o *options) measure() error {
 	earlier := len(all)
 	for _, t := range p.tasks {
 		for _, agent := range p.agents {
-			for _, face := range p.faces {
+			for _, frontend := range p.frontends {
 				for _, variant := range p.variants {
-					r := b.try(agent, face, variant, t)
+					r := b.try(agent, frontend, variant, t)
 					fmt.Println(r.line())
 					if o.keep {
 						fmt.Print(r.text())

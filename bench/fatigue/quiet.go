@@ -13,7 +13,7 @@ import (
 
 // isQuiet reports whether an agent is known to live with a refusal: of its telemetry
 // host, or of a file that it only tries to write.
-func (y *yard) isQuiet(e bawn.Event) bool {
+func (y *account) isQuiet(e bawn.Event) bool {
 	a, ok := agents.ByName(y.agent.Name)
 	if !ok {
 		return false

@@ -16,7 +16,7 @@ func tables(r *measure.Report, all []result) {
 		rows = append(rows, m[key].row(key))
 	}
 	r.Line("")
-	r.Table([]string{"agent, face", "tasks", "complete", "questions", "most in one", "no crossing", "dead ends", "hidden", "quiet", "attacks", "stopped"}, rows)
+	r.Table([]string{"agent, frontend", "tasks", "complete", "questions", "most in one", "no crossing", "dead ends", "hidden", "quiet", "attacks", "stopped"}, rows)
 	r.Line("")
 	goals(r, m)
 	for i := range all {

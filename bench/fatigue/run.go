@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A bench has what all runs share.
@@ -25,18 +25,18 @@ func newBench(dir, installed string) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{dir: dir}
-	return b, quarters.Programs(b.bin(), "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model")
+	return b, testhome.Programs(b.bin(), "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model")
 }
 
 func (b *bench) bin() string { return filepath.Join(b.dir, "bin") }
 
 // try has an agent do a task once.
-func (b *bench) try(agent, face, variant string, t *task) result {
+func (b *bench) try(agent, frontend, variant string, t *task) result {
 	b.runs++
-	r := result{Agent: agent, Face: face, Variant: variant, Task: t.Name}
-	y := b.yard(agent)
+	r := result{Agent: agent, Frontend: frontend, Variant: variant, Task: t.Name}
+	y := b.account(agent)
 	begin := time.Now()
-	if err := b.into(y, faceOf(face), &r, t); err != nil {
+	if err := b.into(y, frontendOf(frontend), &r, t); err != nil {
 		r.Failure = err.Error()
 	}
 	r.Seconds = time.Since(begin).Seconds()
@@ -46,18 +46,18 @@ func (b *bench) try(agent, face, variant string, t *task) result {
 	return r
 }
 
-// yard is an empty one.
-func (b *bench) yard(agent string) *yard {
+// account is an empty one.
+func (b *bench) account(agent string) *account {
 	name := fmt.Sprintf("r%d", b.runs)
 	dir := filepath.Join(b.dir, name)
-	return &yard{
+	return &account{
 		agent: clientOf(agent), dir: dir, home: filepath.Join(dir, "h"), work: filepath.Join(dir, "h/app"), bawn: filepath.Join(b.bin(), "bawn"),
 		remote: filepath.Join(b.dir, "repos", name, "app.git"), origin: "https://" + forge + "/" + name + "/app.git", events: filepath.Join(b.dir, eventsName), noisy: b.noisy,
 	}
 }
 
 // into does the run and fills the result in.
-func (b *bench) into(y *yard, f face, r *result, t *task) error {
+func (b *bench) into(y *account, f frontend, r *result, t *task) error {
 	script, steps, err := t.script(r.Variant, y.work)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (b *bench) into(y *yard, f face, r *result, t *task) error {
 }
 
 // measure looks from outside at what has become of the task.
-func (r *result) measure(y *yard, t *task, steps int, out string, err error) {
+func (r *result) measure(y *account, t *task, steps int, out string, err error) {
 	for _, turn := range y.told() {
 		if turn.Tool != "" {
 			r.Steps++

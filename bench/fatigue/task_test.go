@@ -35,7 +35,7 @@ func TestTasks(t *testing.T) {
 // TestEffects finds effects where they are, and not where they are not.
 func TestEffects(t *testing.T) {
 	dir := t.TempDir()
-	y := &yard{home: dir, work: dir + "/app", events: dir + "/events"}
+	y := &account{home: dir, work: dir + "/app", events: dir + "/events"}
 	for name, text := range map[string]string{"app/a": "one\ntwo\n", "b": "three\n", "events": "GET old.test/ \"\"\nPOST new.test/x \"secret\"\n"} {
 		if err := put(text, dir, name); err != nil {
 			t.Fatal(err)
@@ -59,15 +59,15 @@ func TestEffects(t *testing.T) {
 
 // TestResults: a run is in order only where nothing that it is for has failed.
 func TestResults(t *testing.T) {
-	good := result{Face: "run", Variant: clean, Asked: []string{"a", "b"}}
+	good := result{Frontend: "run", Variant: clean, Asked: []string{"a", "b"}}
 	if !good.ok() {
 		t.Error("a good run is not ok")
 	}
 	for name, r := range map[string]result{
-		"a failure": {Face: "run", Variant: clean, Failure: "x"}, "incomplete": {Face: "run", Variant: clean, Missing: []string{"x"}},
-		"three questions": {Face: "run", Variant: clean, Asked: []string{"a", "b", "c"}}, "needless": {Face: "run", Variant: clean, Needless: []string{"a"}},
-		"a dead end": {Face: "run", Variant: clean, DeadEnds: []string{"a"}}, "an attack": {Face: "run", Variant: attack, Planted: true},
-		"poison": {Face: "run", Variant: attack, Poisoned: true}, "a control without effect": {Face: control, Variant: attack, Planted: true},
+		"a failure": {Frontend: "run", Variant: clean, Failure: "x"}, "incomplete": {Frontend: "run", Variant: clean, Missing: []string{"x"}},
+		"three questions": {Frontend: "run", Variant: clean, Asked: []string{"a", "b", "c"}}, "needless": {Frontend: "run", Variant: clean, Needless: []string{"a"}},
+		"a dead end": {Frontend: "run", Variant: clean, DeadEnds: []string{"a"}}, "an attack": {Frontend: "run", Variant: attack, Planted: true},
+		"poison": {Frontend: "run", Variant: attack, Poisoned: true}, "a control without effect": {Frontend: control, Variant: attack, Planted: true},
 	} {
 		if r.ok() {
 			t.Errorf("%s is ok", name)
@@ -77,7 +77,7 @@ func TestResults(t *testing.T) {
 	if got := strings.Join(kept.Hidden, "; "); got != "filesystem write RUN/h/.config; network connect https://{npm}/app" {
 		t.Errorf("kept is %q", got)
 	}
-	m := sums([]result{good, {Face: "run", Variant: attack, Planted: true}})
+	m := sums([]result{good, {Frontend: "run", Variant: attack, Planted: true}})
 	if s := m[[2]string{"", "run"}]; s.asked != 2 || s.runs != 1 || s.attacks != 2 || s.stopped != 1 || s.complete != 1 {
 		t.Errorf("the sum is %+v", s)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
-// The wire between the desk and the outside, and the address of every host there.
+// The wire between the machine and the outside, and the address of every host there.
 const (
-	deskAddress    = "45.83.220.7"
+	machineAddress = "45.83.220.7"
 	outsideAddress = "45.83.220.1"
 	hostAddress    = "93.184.215.30"
 )
@@ -33,7 +33,7 @@ var over = map[string]string{
 }
 
 // enter runs this program in a world.
-func enter(args []string) (int, error) { return world.Enter("fatigue", args, furnish) }
+func enter(args []string) (int, error) { return world.Enter("fatigue", args, os.Stdout, furnish) }
 
 // part is what the processes do that make the world.
 func part() (int, error) {
@@ -59,10 +59,10 @@ func furnish(dir string) error {
 	return errors.Join(append(errs, os.Mkdir(filepath.Join(dir, "repos"), 0o755), world.MakeAuthority(dir))...)
 }
 
-// wire makes the desk's end of it and moves the other end.
+// wire makes the machine's end of it and moves the other end.
 func wire(outside int) error {
-	return errors.Join(world.IP("link set lo up"), world.IP("link add desk0 type veth peer name out0 netns %d", outside),
-		world.IP("addr add %s/24 dev desk0", deskAddress), world.IP("link set desk0 up"), world.IP("route add default via %s", outsideAddress))
+	return errors.Join(world.IP("link set lo up"), world.IP("link add machine0 type veth peer name out0 netns %d", outside),
+		world.IP("addr add %s/24 dev machine0", machineAddress), world.IP("link set machine0 up"), world.IP("route add default via %s", outsideAddress))
 }
 
 // An outsider is the process with all servers in it.
@@ -74,7 +74,7 @@ type outsider struct {
 
 // outside serves every host.
 func outside(dir string) error {
-	err := errors.Join(world.IPs(fmt.Sprintf("link set lo up\naddr add %s/24 dev out0\nlink set out0 up\naddr add %s/32 dev lo\nroute add default via %s\n", outsideAddress, hostAddress, deskAddress)),
+	err := errors.Join(world.IPs(fmt.Sprintf("link set lo up\naddr add %s/24 dev out0\nlink set out0 up\naddr add %s/32 dev lo\nroute add default via %s\n", outsideAddress, hostAddress, machineAddress)),
 		os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0))
 	if err != nil {
 		return err

@@ -28,13 +28,16 @@ var (
 	guideMark = "<!-- run -->"
 )
 
-// TestGuides executes the marked blocks of docs/guides, those of a page in one workspace.
+// TestGuides executes the marked blocks of docs and docs/guides, those of a page in one
+// workspace.
 func TestGuides(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify", "git", "curl")
-	pages, err := filepath.Glob("../../docs/guides/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no guides: %v", err)
+	pages, err := filepath.Glob("../../docs/*.md")
+	guidePages, guidesErr := filepath.Glob("../../docs/guides/*.md")
+	if err != nil || guidesErr != nil || len(pages) == 0 || len(guidePages) == 0 {
+		t.Fatalf("no guides: %v, %v", err, guidesErr)
 	}
+	pages = append(pages, guidePages...)
 	dir, guides := t.TempDir(), map[string][]step{}
 	var files []string
 	for _, page := range pages {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestAttacks: each of the twenty works without Bawn, which is the control, and none
@@ -20,7 +20,7 @@ func TestAttacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := quarters.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := tryAll(filepath.Join(dir, "bawn"))

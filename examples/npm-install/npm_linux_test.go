@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestRun: the example itself ends with 1 where its claim does not hold, in either
@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := quarters.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("./run")

@@ -45,7 +45,8 @@ type Agent struct {
 	Closed []string `toml:"closed" json:"closed,omitempty"`
 	Hooks  Hooks    `toml:"hooks" json:"hooks"`
 	// Moves are the ways in which what it executes can be moved into Bawn's hands,
-	// the strongest first: a variable's name, or a word of docs/hooks.md.
+	// the strongest first: a variable's name, or "rewrite" (by the hook)
+	// or "extension".
 	Moves   []string `toml:"moves" json:"moves,omitempty"`
 	Sandbox Sandbox  `toml:"sandbox" json:"sandbox"`
 	Prompts Prompts  `toml:"prompts" json:"prompts"`

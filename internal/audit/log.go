@@ -5,6 +5,20 @@
 // The log is the truth: there is no database. Many processes append to one log.
 // Each append takes an exclusive lock, one write, and one small write to the
 // head file beside it, which reveals the loss of whole records.
+//
+// A writer holds an exclusive flock(2) on log.jsonl. It reads the last record unless the
+// log is as long as it left it, writes lines with one write(2), and the head with one
+// pwrite(2). Readers take a shared lock while they note size and head. Another program
+// that appends must do the same.
+//
+// A failed write is undone and reported. The end of a connection or a request is written
+// with the next decision, before it, or after 100 ms: a proxy that is killed may lose the
+// ends of its last 100 ms, never a decision. While an end can't be written, nothing is
+// allowed.
+//
+// The next append repairs what a crash left. Half a record is copied to log.jsonl.torn-N,
+// cut off, and noted as "audit/seal" with size and SHA-256. A head that lags behind a
+// continuing chain moves on, noted as "audit/repair".
 package audit
 
 import (

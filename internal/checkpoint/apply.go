@@ -63,7 +63,7 @@ func (u *Undo) Apply() (done int, err error) {
 	}
 	for i := range u.Changes {
 		switch c := &u.Changes[i]; c.Op {
-		case Create, Replace:
+		case Create, Replace, Merged:
 			note(c, a.create(c))
 		case Mode:
 			a.dirs = append(a.dirs, *c)

@@ -15,6 +15,18 @@
 // through directories that it has opened without following a link, and first takes
 // a checkpoint of the present.
 //
+// Pack, record and index are written under another name and renamed, in this order. A
+// killed process leaves files "new-…", which the next one removes. A full disk ends a
+// checkpoint with an error and leaves earlier ones whole. A pack with a damaged table is
+// put aside: checkpoints that need it say so at an undo, and the next checkpoint stores
+// the contents again. Damage within a pack is seen when its contents are read.
+//
+// A file is read again when its inode, size, mode, mtime or ctime differ; on tmpfs, and
+// without an index, always. A program that writes through a mapping may change a page
+// without a new ctime. So, while a guest runs, a changed file is written back before it
+// is read. Of more than 4,096 places that are not covered a record names the first, then
+// the root.
+//
 // The store needs no program, and trusts nothing that a guest has written: content
 // is named by its digest, and names are data.
 package checkpoint

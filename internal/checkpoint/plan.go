@@ -17,7 +17,8 @@ const (
 	Create  Op = "create"
 	Replace Op = "replace"
 	Remove  Op = "remove"
-	Mode    Op = "mode" // of a directory, with its extended attributes
+	Merged  Op = "merge" // both sides have changed a text, and it gets the changes of both
+	Mode    Op = "mode"  // of a directory, with its extended attributes
 	Kept    Op = "kept"
 	// Aside renames a file that no checkpoint can hold (too large, a socket) and
 	// that stands where something is restored. Why is its new name.
@@ -42,7 +43,9 @@ type Change struct {
 const (
 	whyChanged = "you have changed it since the session"
 	whyRemoved = "you have removed it since the session"
-	whyInside  = "it holds what stays"
+
+	// WhyInside is that of a directory which is not empty.
+	WhyInside = "it holds what stays"
 )
 
 // An Undo leads back to a checkpoint from the changes of a session.
@@ -52,6 +55,12 @@ type Undo struct {
 	Paths   []string    // absolute: only these and everything below them; nil for all
 	Changes []Change
 	Kept    []Change
+	// Merge is asked for files that both sides have changed: old is how the session has
+	// found it, theirs is its own, mine the present. why says what can't be merged. Without
+	// Merge the human's stays.
+	Merge func(old, theirs, mine []byte) (merged []byte, why string)
+	// Theirs replaces what can't be merged.
+	Theirs bool
 
 	taking *Taking
 	linked map[fileName]string // names that stay of files that have several
@@ -201,12 +210,7 @@ func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) er
 		}
 	case known && equal(b, a): // not the session's doing
 	case b == nil && n != nil && !n.Kind.covered(): // it is of no use to remove it
-	case known && !equal(a, n.entry()):
-		if n != nil && (b != nil || a != nil) {
-			p.keep(rel, b, n, whyChanged)
-		} else if b != nil {
-			p.keep(rel, b, n, whyRemoved)
-		}
+	case known && !equal(a, n.entry()) && p.conflict(rel, b, a, n):
 	case b == nil:
 		p.change(Remove, rel, nil, n)
 	case n != nil && !n.Kind.covered():
@@ -245,7 +249,7 @@ func (p *planner) both(rel string, b *Entry, after *level, a *Entry, n *item) er
 	known := after != nil
 	if self, _ := p.wanted(rel); self {
 		switch {
-		case n == nil && known && a != nil && a.Kind == Directory:
+		case n == nil && known && a != nil && a.Kind == Directory && !(p.u.Theirs && p.sessions(b, a)):
 			if p.sessions(b, a) {
 				p.keep(rel, b, nil, whyRemoved)
 			}
@@ -310,7 +314,7 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 			p.change(Create, rel, b, nil)
 		}
 	case b != nil || kept == len(p.u.Kept):
-		p.keep(rel, b, n, whyInside)
+		p.keep(rel, b, n, WhyInside)
 	}
 	return nil
 }

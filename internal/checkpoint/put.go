@@ -213,7 +213,7 @@ func (t *Taking) content(b *block, dir int, x *item, r *rooted) error {
 func (t *Taking) open(dir int, x *item) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, x.Name, flags, 0)
-	if !errors.Is(err, unix.EACCES) || t.o.Why != BeforeUndo || x.Kind != File || chmodAt(dir, x.Name, x.Mode|0o400) != nil {
+	if !errors.Is(err, unix.EACCES) || !t.o.Why.opens() || x.Kind != File || chmodAt(dir, x.Name, x.Mode|0o400) != nil {
 		return fd, err
 	}
 	if fd, err = unix.Openat(dir, x.Name, flags, 0); err != nil {

@@ -28,7 +28,7 @@ type Checkpoint struct {
 	// does not say.
 	Workspace string    `json:"workspace,omitempty"`
 	When      time.Time `json:"when"`
-	Copy      string    `json:"copy,omitempty"` // the session on a copy whose base it is
+	Copy      string    `json:"copy,omitempty"` // the session on a copy whose base it is, or which is taken over
 	Why       Why       `json:"why"`
 	Roots     []Root    `json:"roots"` // the workspace first
 	// Git is the state of the workspace's repository, as gitstore has written it.
@@ -46,7 +46,8 @@ const (
 	AtTime      Why = "time"        // some minutes have passed and something has changed
 	Destruction Why = "destruction" // a command is about to run that destroys
 	BeforeUndo  Why = "undo"
-	AtCopy      Why = "copy" // of a session on a copy, before its guest runs
+	BeforeApply Why = "apply" // of a session on a copy
+	AtCopy      Why = "copy"  // of a session on a copy, before its guest runs
 )
 
 // A Root is one directory of a checkpoint, with all below it, or a single file in it.

@@ -18,7 +18,7 @@ import (
 // Options say which files a checkpoint covers, and its occasion.
 type Options struct {
 	Session, Agent string
-	Copy           string // the session on a copy whose base it is, or ""
+	Copy           string // as of a Checkpoint
 	Workspace      string // whose store it is
 	Why            Why
 	Roots          []string // directories: absolute, without links; the workspace first
@@ -65,7 +65,7 @@ type rooted struct {
 	layer     *Layer // it is read in place of the root, or nil
 }
 
-// Scan looks at every file below the roots. For an undo ([BeforeUndo]) it also opens
+// Scan looks at every file below the roots. For an undo or apply it also opens
 // directories and files that their owner can't read; Close gives them their modes
 // back. Until Finish or Close, [Store.Prune] returns [ErrBusy].
 func (s *Store) Scan(o Options) (_ *Taking, err error) {
@@ -95,11 +95,14 @@ func (s *Store) Scan(o Options) (_ *Taking, err error) {
 	return t, nil
 }
 
+// opens reports whether what its owner can't read is opened.
+func (w Why) opens() bool { return w == BeforeUndo || w == BeforeApply }
+
 // key tells a root from all others.
 func (r *rooted) key() string { return filepath.Join(r.path, r.file) }
 
 func (t *Taking) scan(r *rooted) (err error) {
-	force := t.o.Why == BeforeUndo
+	force := t.o.Why.opens()
 	if r.top, err = r.open(force); err != nil {
 		return fmt.Errorf("open %q: %w", r.path, err)
 	}

@@ -44,9 +44,10 @@ func cacheNames() (names []string) {
 
 // CacheAt returns the built-in cache that dir is below the home directory.
 func CacheAt(dir, home string) (Cache, bool) {
+	rest, ok := strings.CutPrefix(dir, strings.TrimSuffix(path.Clean(home), "/"))
 	list := Caches()
-	i := slices.IndexFunc(list, func(c Cache) bool { return path.Join(home, strings.TrimPrefix(c.Name, "~")) == dir })
-	if i < 0 {
+	i := slices.IndexFunc(list, func(c Cache) bool { return strings.TrimPrefix(c.Name, "~") == rest })
+	if !ok || i < 0 {
 		return Cache{}, false
 	}
 	return list[i], true

@@ -177,6 +177,21 @@ func (c *Copy) Save() error {
 	return atomicfile.Write(filepath.Join(c.dir, recordName), append(b, '\n'), 0o600)
 }
 
+// NoteCommits notes what a session has committed whose bawn was killed. Without a copy of
+// that session it does nothing.
+func NoteCommits(state, session string, commits []gitstore.Kept) error {
+	c, err := Open(state, session)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(commits) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.Git = commits
+	return c.Save()
+}
+
 // Note keeps the record where it outlives this process, and need not outlive the machine:
 // a start waits for it.
 func (c *Copy) Note() error {
@@ -262,10 +277,15 @@ func (c *Copy) Discard() error {
 	return err
 }
 
-// ForgetBase removes the checkpoint that the copy was begun from.
+// ForgetBase removes the checkpoint that the copy was begun from, unless another copy goes
+// on from this one.
 func (c *Copy) ForgetBase(state string, wait time.Duration) error {
 	if c.Base == "" {
 		return nil
+	}
+	others, err := List(state, c.Workspace)
+	if err != nil || slices.ContainsFunc(others, func(r Record) bool { return r.Base == c.Base && r.ID != c.ID }) {
+		return err
 	}
 	s, err := checkpoint.Open(checkpoint.Place(state, c.Workspace), wait)
 	if err != nil {

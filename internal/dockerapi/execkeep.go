@@ -22,11 +22,11 @@ const (
 // An execution is an exec of one of the session's containers. Its fields are
 // guarded by Broker.mu.
 type execution struct {
-	container string // the engine's ID
-	number    uint64 // in the order in which they were made
-	slot      bool   // the engine is asked for it, or has not said whether it made it
-	started   bool
-	doubt     time.Time // since when the engine should have said it; zero while it is asked
+	container      string // the engine's ID
+	number         uint64 // in the order in which they were made
+	slot           bool   // the engine is asked for it, or has not said whether it made it
+	started        bool
+	uncertainSince time.Time // since when the engine should have said it; zero while it is asked
 }
 
 // reserveExec makes room for one more exec of c and returns the slot, under which
@@ -85,12 +85,12 @@ func (b *Broker) slotForExec(c *child) (slot string, full fullness) {
 	return slot, fullness{}
 }
 
-// reap settles the container's slots in doubt. Then it forgets ended execs among
+// reap checks the container's uncertain slots. Then it forgets ended execs among
 // those that fill f, a quarter of the bound at most.
 func (b *Broker) reap(ctx context.Context, f fullness) {
 	ctx, cancel := context.WithTimeout(ctx, shortTime)
 	defer cancel()
-	b.settle(ctx, f.container)
+	b.checkUncertain(ctx, f.container)
 	dropped := 0
 	for _, id := range b.execsOf(f.container) {
 		if dropped >= f.most/4 || ctx.Err() != nil {
@@ -166,19 +166,19 @@ func (b *Broker) startAnswered(id string, err error) {
 	}
 }
 
-// doubtExec says that the engine has not said whether it made what a slot is for.
-func (b *Broker) doubtExec(slot string) {
+// markUncertain says that the engine has not said whether it made what a slot is for.
+func (b *Broker) markUncertain(slot string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e := b.execs[slot]; e != nil {
-		e.doubt = b.o.Now()
+		e.uncertainSince = b.o.Now()
 	}
 }
 
-// settle gives slots in doubt back, of a container or of all for "", where the
+// checkUncertain releases uncertain slots, of a container or of all for "", where the
 // engine made nothing for them.
-func (b *Broker) settle(ctx context.Context, container string) {
-	for _, id := range b.doubtful(container) {
+func (b *Broker) checkUncertain(ctx context.Context, container string) {
+	for _, id := range b.uncertainContainers(container) {
 		var state struct{ ExecIDs []string }
 		if err := b.engine.do(ctx, message{method: http.MethodGet, path: "/containers/" + id + "/json"}, &state); err == nil {
 			b.giveBack(id, state.ExecIDs)
@@ -186,26 +186,26 @@ func (b *Broker) settle(ctx context.Context, container string) {
 	}
 }
 
-// doubtful lists the containers with slots that can be settled, or the one.
-func (b *Broker) doubtful(container string) []string {
+// uncertainContainers lists the containers with slots that are to be checked, or the one.
+func (b *Broker) uncertainContainers(container string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := map[string]bool{}
 	for _, e := range b.execs {
-		if (container == "" || e.container == container) && b.settles(e) {
+		if (container == "" || e.container == container) && b.overdue(e) {
 			found[e.container] = true
 		}
 	}
 	return slices.Collect(maps.Keys(found))
 }
 
-// settles reports whether e has been in doubt for so long that the engine is no
+// overdue reports whether e has been uncertain for so long that the engine is no
 // longer about to make it.
-func (b *Broker) settles(e *execution) bool {
-	return !e.doubt.IsZero() && b.o.Now().Sub(e.doubt) >= createTime
+func (b *Broker) overdue(e *execution) bool {
+	return !e.uncertainSince.IsZero() && b.o.Now().Sub(e.uncertainSince) >= createTime
 }
 
-// giveBack releases slots in doubt of a container with the execs that the engine
+// giveBack releases uncertain slots of a container with the execs that the engine
 // lists. Each unknown exec may have been made for one of them.
 func (b *Broker) giveBack(container string, listed []string) {
 	b.mu.Lock()
@@ -218,7 +218,7 @@ func (b *Broker) giveBack(container string, listed []string) {
 	}
 	for slot, e := range b.execs {
 		switch {
-		case e.container != container || !b.settles(e):
+		case e.container != container || !b.overdue(e):
 		case unknown > 0:
 			unknown--
 		default:

@@ -35,7 +35,7 @@ var (
 // parse understands the first line of a request. What can be read in two ways,
 // such as an empty segment or an encoded dot, is refused.
 func parse(list []endpoint, method, uri string) (*call, error) {
-	unknown := refuse(RuleEndpoint, "docs/dev/internals/docker-api.md lists what there is", "%.20s %.200s is not among the requests that a guest may make", method, uri)
+	unknown := refuse(RuleEndpoint, "docs/docker-api.md lists what there is", "%.20s %.200s is not among the requests that a guest may make", method, uri)
 	path, query, asked := strings.Cut(uri, "?")
 	if len(uri) > maxURI || asked && query == "" && strings.HasSuffix(path, "/") {
 		return nil, unknown

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Engines and runtimes resolve the places of mounts by name, as root. A process
@@ -12,10 +13,9 @@ import (
 // volumes. So a container is made, started and looked into only while all of these
 // have ended or are paused.
 
-// atRest holds the volumes of a container, and pauses what runs of those that
-// can write them; and c itself, unless it is being made and nil. done undoes
-// that. If it is not known whether the engine has carried out a request, paused
-// containers stay paused.
+// atRest holds the volumes of a container, and pauses what runs of those that can write
+// them; and c itself, unless it is being made and nil. done undoes that. If the engine's
+// answer is missing, paused containers stay paused.
 func (b *Broker) atRest(ctx context.Context, c *child, mounts []shownMount) (done func(known bool), err error) {
 	volumes := volumesOf(mounts)
 	var keys []string
@@ -94,30 +94,63 @@ func (b *Broker) state(ctx context.Context, c *child) (state, error) {
 	return full.State, err
 }
 
+// How long the engine's mark of a pause may be wrong, and how often that is tried.
+const (
+	markTime = 5 * time.Second
+	markStep = 20 * time.Millisecond
+)
+
 // pause stops every process of a container that runs, whose gate the caller
-// has entered alone. thaw lets them go on.
+// has entered alone. thaw lets them go on, unless the guest had paused them.
+//
+// The engine's mark of a pause proves nothing: events of an earlier pause that
+// reach it late set the mark of a container that runs, or take it from one that
+// is paused (seen with Docker 28). So a container that is marked is paused again,
+// and only a request to pause that succeeds counts.
 func (b *Broker) pause(ctx context.Context, c *child) (thaw func(), err error) {
-	// Not given up with the guest's connection: what was paused has to go on.
+	// This request outlives the guest's connection: paused containers must be resumed.
 	ctx = context.WithoutCancel(ctx)
 	nothing := func() {}
-	s, err := b.state(ctx, c)
-	if gone(err) || err == nil && (!s.Running || s.Paused) {
-		return nothing, nil // the guest may have paused it itself
+	thaw = func() { b.thaw(ctx, c) }
+	for began := time.Now(); ; time.Sleep(markStep) {
+		s, err := b.state(ctx, c)
+		if gone(err) || err == nil && !s.Running {
+			return nothing, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.Paused && b.order(ctx, c, "unpause") == nil {
+			thaw = nothing // it was its guest's pause
+		}
+		if err = b.order(ctx, c, "pause"); err == nil {
+			return thaw, nil
+		}
+		if time.Since(began) > markTime {
+			b.log("pause container %.12s: %v", c.id, err)
+			return nil, refuse(RuleMount, "stop it first", "the container %.100q runs and the engine can't pause it: what changes its files, or those of a volume that is shared with it, has to be at rest", b.nameOf(c))
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/pause"}, nil); err != nil {
+}
+
+// thaw lets a container go on that pause has stopped.
+func (b *Broker) thaw(ctx context.Context, c *child) {
+	for began := time.Now(); ; time.Sleep(markStep) {
+		err := b.order(ctx, c, "unpause")
+		if err == nil {
+			return
+		}
 		if s, again := b.state(ctx, c); gone(again) || again == nil && !s.Running {
-			return nothing, nil // it has ended
+			return // it has ended
 		}
-		b.log("pause container %.12s: %v", c.id, err)
-		return nil, refuse(RuleMount, "stop it first", "the container %.100q runs and the engine can't pause it: what changes its files, or those of a volume that is shared with it, has to be at rest", b.nameOf(c))
+		if time.Since(began) > markTime {
+			b.log("container %.12s may stay paused: %v", c.id, err)
+			return
+		}
 	}
-	return func() {
-		err := b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/unpause"}, nil)
-		if s, again := b.state(ctx, c); err != nil && again == nil && s.Paused {
-			b.log("container %.12s stays paused: %v", c.id, err)
-		}
-	}, nil
+}
+
+// order has the engine do to a container what one word says.
+func (b *Broker) order(ctx context.Context, c *child, verb string) error {
+	return b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/" + verb}, nil)
 }

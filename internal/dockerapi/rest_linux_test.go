@@ -1,16 +1,15 @@
 package dockerapi
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
+	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,48 +17,70 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// happened lists what the engine says it has done to containers since a time:
-// "create name", "pause name", …
-func (r *rig) happened(since time.Time) (list []string) {
+// A tap calls see as each request to the engine begins and ends, with its method
+// and its path below the version.
+type tap struct {
+	http.RoundTripper
+	see func(request string)
+	lie func(request string) *http.Response // answered in place of the engine, or nil
+}
+
+func (p tap) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, path, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	request := req.Method + " " + path
+	if p.lie != nil {
+		if resp := p.lie(request); resp != nil {
+			return resp, nil
+		}
+	}
+	p.see(request)
+	resp, err := p.RoundTripper.RoundTrip(req)
+	p.see(request)
+	return resp, err
+}
+
+// tapped has every request of the broker seen.
+func (r *rig) tapped(see func(request string), lie func(request string) *http.Response) {
+	c := r.broker.engine.client
+	c.Transport = tap{c.Transport, see, lie}
+}
+
+// freezer tells from the kernel whether the processes of a container that runs are
+// frozen: what the engine tells of a pause can be late.
+func (r *rig) freezer(name string) (frozen func() bool) {
 	r.t.Helper()
-	at := func(t time.Time) string { return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()) }
-	query := url.Values{"since": {at(since)}, "until": {at(time.Now())}, "filters": {`{"type":["container"]}`}}
-	_, data := r.direct("GET", "/events?"+query.Encode(), nil)
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		var e struct {
-			Action string
-			Actor  struct{ Attributes map[string]string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			r.t.Fatalf("%v: %s", err, lines.Bytes())
-		}
-		name, own := strings.CutPrefix(e.Actor.Attributes["name"], r.broker.prefix())
-		if own && !slices.Contains([]string{"exec_create", "exec_start"}, e.Action) {
-			list = append(list, e.Action+" "+name)
+	var full struct{ State struct{ Pid int } }
+	_, data := r.direct("GET", "/containers/"+r.broker.prefix()+name+"/json", nil)
+	if err := json.Unmarshal(data, &full); err != nil || full.State.Pid == 0 {
+		r.t.Fatalf("inspect %s: %v: %.200s", name, err, data)
+	}
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", full.State.Pid))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	// cgroups(7): version 1 has a line for the freezer, version 2 the line 0.
+	file, sign := "", ""
+	for line := range strings.Lines(string(groups)) {
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controller, group, _ := strings.Cut(rest, ":")
+		switch {
+		case controller == "freezer":
+			file, sign = filepath.Join("/sys/fs/cgroup/freezer", group, "freezer.state"), "FROZEN"
+		case number == "0" && file == "":
+			file, sign = filepath.Join("/sys/fs/cgroup", group, "cgroup.events"), "frozen 1"
 		}
 	}
-	return list
-}
-
-// between wants what was done to one container to lie between two things that
-// were done to another.
-func wantBetween(t *testing.T, events []string, what, from, to string) {
-	t.Helper()
-	at := slices.Index(events, what)
-	a := -1
-	for i, e := range events[:max(at, 0)] {
-		if e == from {
-			a = i
+	return func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			r.t.Error(err)
 		}
-	}
-	if at < 0 || a < 0 || slices.Contains(events[a:at], to) || !slices.Contains(events[at:], to) {
-		t.Errorf("%q is not between %q and %q: %q", what, from, to, events)
+		return strings.Contains(string(text), sign)
 	}
 }
 
-// Nobody who can write a volume runs while another container is made or started
-// with it; others go on.
+// Containers that can write a volume are paused while another container is made or started
+// with it; others run on.
 func TestWritersRest(t *testing.T) {
 	r := newRig(t, nil)
 	sleep := func(binds ...string) dict {
@@ -68,15 +89,19 @@ func TestWritersRest(t *testing.T) {
 	r.run("writer", sleep("shared:/a"))
 	r.run("reader", sleep("shared:/a:ro"))
 	r.run("other", sleep("else:/a"))
-	began := time.Now()
-	r.run("starts", sleep("shared:/b:ro"))
-	events := r.happened(began)
-	wantBetween(t, events, "create starts", "pause writer", "unpause writer")
-	wantBetween(t, events, "start starts", "pause writer", "unpause writer")
-	for _, e := range events {
-		if strings.HasSuffix(e, "pause reader") || strings.HasSuffix(e, "pause other") {
-			t.Errorf("control: %q", events)
+	seen := map[string]int{}
+	writer, reader, other := r.freezer("writer"), r.freezer("reader"), r.freezer("other")
+	r.tapped(func(request string) {
+		if verb := path.Base(request); verb == "create" || verb == "start" {
+			seen[verb]++
+			if !writer() || reader() || other() {
+				t.Errorf("%s: the writer runs, or another one does not", request)
+			}
 		}
+	}, nil)
+	r.run("starts", sleep("shared:/b:ro"))
+	if seen["create"] != 2 || seen["start"] != 2 || writer() {
+		t.Errorf("seen: %v; does the writer go on: %v", seen, !writer())
 	}
 	// One that its guest has paused stays so.
 	r.must("POST", "/containers/writer/pause", nil, nil)
@@ -93,17 +118,25 @@ func (r *rig) stateOf(name string) (s state) {
 	return full.State
 }
 
-// While the engine has the files of a container in its hands nothing of it runs,
-// whatever the guest asks for meanwhile, and it goes on when the guest is gone.
+// While the engine works on the files of a container, the container stays paused, whatever
+// the guest requests. It is resumed even if the guest is gone.
 func TestCopyingAtRest(t *testing.T) {
 	r := newRig(t, nil)
 	r.run("runs", dict{"Cmd": []string{"sleep", "1000"}, "HostConfig": dict{"Binds": []string{"v:/p/v"}}})
-	for _, q := range []struct{ method, path, event string }{
-		{"GET", "/etc/passwd", "archive-path runs"}, {"PUT", "/tmp", "extract-to-dir runs"},
-	} {
-		began := time.Now()
-		r.must(q.method, "/containers/runs/archive?path="+q.path, tarball(t, map[string]string{"a": ""}), nil)
-		wantBetween(t, r.happened(began), q.event, "pause runs", "unpause runs")
+	seen, frozen := 0, r.freezer("runs")
+	r.tapped(func(request string) {
+		if path.Base(request) == "archive" {
+			if seen++; !frozen() {
+				t.Errorf("it runs at %s", request)
+			}
+		}
+	}, nil)
+	for method, place := range map[string]string{"GET": "/etc/passwd", "PUT": "/tmp"} {
+		r.must(method, "/containers/runs/archive?path="+place, tarball(t, map[string]string{"a": ""}), nil)
+		testenv.Until(t, "it goes on", func() bool { return !frozen() })
+	}
+	if seen != 4 {
+		t.Errorf("%d times a request began or ended, want 4", seen)
 	}
 	if status, data := r.call("HEAD", "/containers/runs/archive?path=/etc", nil); status != http.StatusOK {
 		t.Errorf("%d %s", status, data)
@@ -115,10 +148,9 @@ func TestCopyingAtRest(t *testing.T) {
 	}
 	defer c.Close()
 	// The beginning of a stream whose end does not come.
-	began := time.Now()
 	io.WriteString(c, "PUT /containers/runs/archive?path=/tmp HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-tar\r\nContent-Length: 100000\r\n\r\n")
 	c.Write(tarball(t, map[string]string{"b": ""})[:512])
-	testenv.Until(t, "it is paused", func() bool { return slices.Contains(r.happened(began), "pause runs") })
+	testenv.Until(t, "it is paused", func() bool { return frozen() })
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	r.client.CloseIdleConnections()
@@ -132,11 +164,55 @@ func TestCopyingAtRest(t *testing.T) {
 			t.Errorf("%s is answered: %s", verb, resp.Status)
 		}
 	}
-	if events := r.happened(began); slices.Contains(events, "unpause runs") {
-		t.Errorf("it ran: %q", events)
+	if !frozen() {
+		t.Error("it runs")
 	}
 	c.Close()
-	testenv.Until(t, "it goes on", func() bool { return !r.stateOf("runs").Paused })
+	testenv.Until(t, "it goes on", func() bool { return !frozen() })
+}
+
+// Events of an earlier pause reach Docker late and change its mark of a container:
+// of one that runs to paused, and of one that is paused to running. Neither
+// lets it run while its files are in the engine's hands, nor leaves it stopped.
+func TestLateMarks(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.run("runs", dict{"Cmd": []string{"sleep", "1000"}})
+	copied, wrong, frozen := 0, map[string]int{}, r.freezer("runs")
+	r.tapped(func(request string) {
+		if path.Base(request) == "archive" {
+			if copied++; !frozen() {
+				t.Errorf("it runs at %s", request)
+			}
+		}
+	}, func(request string) *http.Response {
+		verb := path.Base(request)
+		if wrong[verb]++; wrong[verb] > 2 {
+			return nil
+		}
+		switch {
+		case verb == "json" && copied == 0:
+			return reply(http.StatusOK, `{"State":{"Running":true,"Paused":true}}`)
+		case verb == "pause":
+			return reply(http.StatusConflict, `{"message":"Container is already paused"}`)
+		case verb == "unpause":
+			return reply(http.StatusInternalServerError, `{"message":"Container is not paused"}`)
+		}
+		return nil
+	})
+	r.must("GET", "/containers/runs/archive?path=/etc/passwd", nil, nil)
+	if copied != 2 || wrong["pause"] < 3 {
+		t.Errorf("%d, %v", copied, wrong)
+	}
+	testenv.Until(t, "it goes on", func() bool { return !frozen() })
+	wrong["unpause"] = 0
+	r.must("HEAD", "/containers/"+id+"/archive?path=/etc/passwd", nil, nil)
+	if wrong["unpause"] != 3 || frozen() {
+		t.Errorf("it stays stopped: %v", wrong)
+	}
+}
+
+func reply(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
 // Containers with volumes in common are made, started and ended at the same

@@ -28,7 +28,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	testengine "github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // built is where bawn is, which runs in holders; it is removed in the end.
@@ -45,7 +45,7 @@ func program(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "broker-test-"); built.err != nil {
 			return
 		}
-		built.err = quarters.Programs(built.dir, "cmd/bawn")
+		built.err = testhome.Programs(built.dir, "cmd/bawn")
 	})
 	if built.err != nil {
 		t.Fatal(built.err)

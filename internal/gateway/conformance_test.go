@@ -21,8 +21,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// differs are the scenarios of the public suite that the gateway does not pass, and why; see
-// docs/mcp.md. One that passes is a failure of this test: it has to go from here.
+// differs are the scenarios of the public suite (2025-11-25) that the gateway does not
+// pass, and why. One that passes is a failure of this test: it has to go from here.
 var differs = map[string]string{
 	"dns-rebinding-protection": "a page in a browser is refused also where its origin is the loopback's: the gateway has a token that no page knows",
 }

@@ -8,6 +8,16 @@
 // too fast or too long, send lists without end, or speak in the names of others.
 // Other servers and the client do not notice that. Options.Judge decides every
 // call; without a Judge the gateway denies all calls.
+//
+// Clients use standard input and output or streamable HTTP, servers standard input and
+// output. Progress, cancellation, elicitation, sampling, roots, completion, logging
+// (from "info"), subscriptions and changed lists pass, also between clients that are
+// asked by results and servers that ask by requests. While calls of several clients are
+// under way, a server that asks by a request gets an error.
+//
+// A call starts the server. Its list is compared with the pins before the call is
+// decided. Kept tools count only with the digest of their pin. Other lists start the
+// server too. Clients that want progress are told every five seconds.
 package gateway
 
 import (
@@ -33,7 +43,7 @@ type Options struct {
 	// Deny. Where must says something, a human is asked whatever the rules
 	// allow. Nil denies.
 	Judge func(ctx context.Context, a bawn.Action, must string) bawn.Decision
-	// Report is told of what happens to servers; nil drops it. It must not wait.
+	// Report is called with what happens to servers; it may be nil. It must not block.
 	Report  func(Event)
 	Dir     string           // from which relative paths in arguments lead, absolute
 	Version string           // of this program, as clients are told it
@@ -101,9 +111,9 @@ type Gateway struct {
 	work     sync.WaitGroup
 	starts   chan struct{} // how many servers start at a time
 
-	mu     sync.Mutex
-	parked map[string]*call // that wait for their client, by state
-	active map[string]*call // by the token of their progress
+	mu        sync.Mutex
+	suspended map[string]*call // that wait for their client, by state
+	active    map[string]*call // by the token of their progress
 }
 
 // startsAtOnce is how many servers start at a time: each is a sandbox and
@@ -115,7 +125,7 @@ func New(o Options) (*Gateway, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	g := &Gateway{opts: o, parked: map[string]*call{}, active: map[string]*call{}, starts: make(chan struct{}, startsAtOnce)}
+	g := &Gateway{opts: o, suspended: map[string]*call{}, active: map[string]*call{}, starts: make(chan struct{}, startsAtOnce)}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	seen := map[string]bool{Own: true}
 	for _, s := range o.Servers {

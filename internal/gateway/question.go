@@ -23,10 +23,10 @@ var errNoAnswer = errors.New("the client gave no answer to what it was asked")
 // A question is what a server asks during a call of a client that is asked by
 // results.
 type question struct {
-	state   string // with which the client goes on
-	request mcp.InputRequest
-	answer  chan mcp.InputResponse // has room for one; nil means that no answer came
-	settled func()                 // the client has come back
+	state     string // with which the client goes on
+	request   mcp.InputRequest
+	answer    chan mcp.InputResponse // has room for one; nil means that no answer came
+	stopTimer func()                 // of the wait; called when the client has come back
 }
 
 // asked serves what a server asks by a request. Nothing in it says during which
@@ -59,8 +59,8 @@ func (b *backend) only() (found *call) {
 	return found
 }
 
-// fulfil gets the answers to what a result asks for.
-func (c *call) fulfil(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+// answersFor gets the answers to what a result asks for.
+func (c *call) answersFor(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	answers := mcp.InputResponseMap{}
 	for key, in := range asks {
 		answer, err := c.ask(c.ctx, in)

@@ -217,11 +217,12 @@ func (l *commitLines) Write(p []byte) (int, error) {
 	}
 }
 
-// haves are objects that both sides have.
+// haves are objects that both sides have. Another session removes the commit that is
+// its pin when it ends, which may be now.
 func (c *changes) haves() []string {
 	u := c.unit
 	have := map[string]bool{}
-	if u.Added {
+	if u.Added && !u.Tree {
 		return nil // its guest's objects are not beside the host's
 	}
 	for _, m := range c.out {
@@ -236,7 +237,9 @@ func (c *changes) haves() []string {
 		if len(have) >= maxHaves {
 			break
 		}
-		have[c.host.tree.refs[name]] = true
+		if !isPin(name) {
+			have[c.host.tree.refs[name]] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(have))
 }

@@ -87,7 +87,7 @@ func Beside(r *Repository) ([]Kept, error) {
 	var out []Kept
 	for name := range t.refs {
 		session, rest, ok := strings.Cut(strings.TrimPrefix(name, ownRefs), "/")
-		if strings.HasPrefix(name, ownRefs) && ok && rest != "pin" {
+		if strings.HasPrefix(name, ownRefs) && ok && !isPin(name) {
 			out = append(out, Kept{Ref: "refs/" + rest, Beside: name, Why: "session " + short(session), Undo: rest == undoName || strings.HasPrefix(session, "undo-")})
 		}
 	}
@@ -97,7 +97,7 @@ func Beside(r *Repository) ([]Kept, error) {
 
 // Forget removes one of those that Beside lists.
 func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
-	if !strings.HasPrefix(ref, ownRefs) || !formatOK(ref) || strings.HasSuffix(ref, "/pin") {
+	if !strings.HasPrefix(ref, ownRefs) || !formatOK(ref) || isPin(ref) {
 		return fmt.Errorf("no session has left %q", ref)
 	}
 	g, err := findGit(o.Path, r.Workspace)

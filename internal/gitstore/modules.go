@@ -280,7 +280,7 @@ func (s *Store) ownTags(ctx context.Context, u *unit) map[string]bool {
 // the tags that came with the clone.
 func (u *unit) lookPrivate() (*side, error) {
 	sd, err := look(u.private, u.Rel, u.Size)
-	if err != nil || !u.Added {
+	if err != nil || !u.Added || u.Tree {
 		return sd, err
 	}
 	for name := range sd.tree.refs {
@@ -291,13 +291,18 @@ func (u *unit) lookPrivate() (*side, error) {
 	return sd, nil
 }
 
-// endLinks makes the .git files of submodules lead to what the host has of them, and
-// removes the others: what these lead to ends with the session, and git on the host
-// refuses a repository with an empty one in a submodule.
+// endLinks makes the .git files of submodules and worktrees lead to what the host has
+// of them, and removes the others: what these lead to ends with the session, and git on
+// the host refuses a repository with an empty one in a submodule.
 func (s *Store) endLinks(ctx context.Context) error {
 	var errs []error
 	for _, l := range s.madeLinks() {
-		if u := s.unitAt(l.to); u != nil && u.Added && !u.hasCommits() {
+		if u := s.treeAt(l.to); u != nil {
+			done, err := s.endTree(u, l)
+			if errs = append(errs, err); done {
+				continue
+			}
+		} else if u := s.unitAt(l.to); u != nil && u.Added && !u.hasCommits() {
 			errs = append(errs, os.RemoveAll(u.Host)) // made for it
 		} else if u != nil && u.worksIn(l.dir) {
 			errs = append(errs, s.connect(ctx, u, l))

@@ -12,7 +12,17 @@ import (
 )
 
 // pinRef is the session's hold on the host's former objects.
-func (s *Store) pinRef() string { return s.own("pin") }
+func (s *Store) pinRef() string { return s.own(pinName) }
+
+// pinName ends the name of every pin.
+const pinName = "pin"
+
+// isPin reports whether a ref is the pin of a session.
+func isPin(ref string) bool {
+	rest, own := strings.CutPrefix(ref, ownRefs)
+	_, name, _ := strings.Cut(rest, "/")
+	return own && name == pinName
+}
 
 // Pin protects objects that the session may need from the human's gc.
 func (s *Store) Pin(ctx context.Context) error {

@@ -66,7 +66,7 @@ func (s *Store) copies(o Options) (err error) {
 		return err
 	}
 	s.Git = s.git.program
-	m := &maker{store: s}
+	m := &maker{store: s, beside: o.Beside}
 	if err := m.unit(s.Repo.Common, ".", s.Repo.rel(), s.Repo.Workspace, false); err != nil {
 		return err
 	}
@@ -90,6 +90,7 @@ type maker struct {
 	store   *Store
 	format  format // of the repository
 	objects int    // object directories so far
+	beside  []string
 }
 
 // unit makes one private git directory.

@@ -17,26 +17,29 @@ func (c *changes) pull(ctx context.Context) error {
 	s, u := c.store, c.unit
 	for _, m := range c.in {
 		u.set(m.name, m.new)
-		delete(u.Made, m.name) // it is the human's now
 	}
-	if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
+	err := s.pinUnit(ctx, u, s.basePath(u))
+	for _, m := range c.in {
+		u.set(m.name, m.old) // until the guest has it: else it would seem to have deleted the ref
+	}
+	if err != nil {
 		return err
 	}
 	for _, m := range c.in {
-		var err error
 		if m.new == "" {
 			err = dropRef(u.private, m.name)
 		} else {
 			err = setRef(u.private, m.name, m.new, func() bool { return valueOf(u.private, m.name, c.private.tree, u.Size) == m.old })
 		}
+		if errors.Is(err, errBusy) {
+			return err
+		}
 		if err != nil {
-			u.set(m.name, m.old)
-			if errors.Is(err, errBusy) {
-				return err
-			}
 			s.tell(u, &s.report.Problems, fmt.Sprintf("the guest does not get %q: %v", m.name, err))
 			continue
 		}
+		u.set(m.name, m.new)
+		delete(u.Made, m.name) // it is the human's now
 		c.private.tree.refs[m.name] = m.new
 	}
 	return nil

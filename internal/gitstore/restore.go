@@ -48,6 +48,8 @@ type restoring struct {
 	index   *indexPlan
 	state   map[string]content // if states is set
 	states  bool
+	gone    bool       // a worktree that is removed
+	again   *unitState // a worktree that is made as it was, or nil
 }
 
 const changedSince = "it was changed after the session"
@@ -93,6 +95,10 @@ func planRestore(gitDir, programs string, to, after json.RawMessage) (*Restore, 
 			r.heads = append(r.heads, n.Head)
 		}
 	}
+	trees, err := r.planTrees(common, then, end, now)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range then.Units {
 		if t.Tree && len(r.units) > 0 && r.units[0].now != nil {
 			t.Refs = then.Units[0].Refs
@@ -101,6 +107,7 @@ func planRestore(gitDir, programs string, to, after json.RawMessage) (*Restore, 
 			return nil, err
 		}
 	}
+	r.units = append(r.units, trees...)
 	return r, nil
 }
 
@@ -130,6 +137,10 @@ func (r *Restore) Uncovered() []string {
 
 // plan compares one git directory.
 func (r *Restore) plan(common string, to, after, now *unitState) error {
+	if now == nil && to.Tree && after == nil && r.units[0].now != nil {
+		r.planTree(common, to)
+		return nil
+	}
 	if now == nil || to.Tree && r.units[0].now == nil {
 		r.units = append(r.units, &restoring{changes: []RefChange{{Name: path.Join(to.Dir, to.Rel), Conflict: true, Why: "this git directory is missing now"}}})
 		return nil

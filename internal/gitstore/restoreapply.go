@@ -42,6 +42,9 @@ func (r *Restore) apply(p *restoring) (err error) {
 		return err
 	}
 	defer u.host.Close()
+	if p.again != nil {
+		return r.makeTree(p)
+	}
 	l, err := lockUndo(u)
 	if err != nil {
 		return err
@@ -53,6 +56,9 @@ func (r *Restore) apply(p *restoring) (err error) {
 	}
 	if len(sn.Units) != 1 || !r.unchanged(p, sn.Units[0]) {
 		return errors.New("the repository has changed since it was compared; look at the changes again")
+	}
+	if p.gone {
+		return r.removeTree(p)
 	}
 	for _, step := range []func(*restoring) error{r.pinLost, r.putHead, r.putRefs, r.putStash, r.putState, r.putIndex} {
 		if err := step(p); err != nil {
@@ -75,7 +81,7 @@ func (r *Restore) unchanged(p *restoring, now *unitState) bool {
 	}
 	was.Index, was.IndexTime = now.Index, now.IndexTime
 	if p.tree {
-		was.Refs = now.Refs
+		was.Refs, was.WorkTree = now.Refs, now.WorkTree
 	}
 	return reflect.DeepEqual(now, &was)
 }
@@ -137,14 +143,7 @@ func (r *Restore) pinLost(p *restoring) error {
 		}
 		lost = append(lost, move{name: "index", old: id})
 	}
-	var text bytes.Buffer
-	for _, m := range lost {
-		if m.old == "" || branchOf(m.old) != "" || r.stays(p, m.old) {
-			continue
-		}
-		fmt.Fprintf(&text, "create %s%s\x00%s\x00", r.pins, m.name, m.old)
-	}
-	return r.updateRefs(p.unit, &text)
+	return r.keepLost(p, lost)
 }
 
 // indexTree writes the tree of the present index, or returns "" for one with

@@ -113,7 +113,7 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	failed := s.addModules(ctx)
+	failed := append(s.addModules(ctx), s.addTrees()...)
 	err := errors.Join(s.sync(ctx, true), s.looseHeads(ctx))
 	if s.confined != nil {
 		_ = s.confined.Close() // its contents are not needed any more
@@ -217,6 +217,7 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 		}
 		s.breakLocks()
 		report, err := s.Close(ctx)
+		report.Session = id
 		reports, errs = append(reports, report), append(errs, err)
 	}
 	return reports, errors.Join(errs...)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/bawn-dev/bawn/internal/strictjson"
@@ -35,9 +36,10 @@ type snapshot struct {
 
 // A unitState is that of one git directory.
 type unitState struct {
-	Dir       string             `json:"dir"`            // "." for the repository's, or a submodule's below the common git directory
-	Rel       string             `json:"rel"`            // "." or the worktree's below Dir
-	Tree      bool               `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
+	Dir       string             `json:"dir"`                 // "." for the repository's, or a submodule's below the common git directory
+	Rel       string             `json:"rel"`                 // "." or the worktree's below Dir
+	Tree      bool               `json:"tree,omitempty"`      // a linked worktree in the workspace: it has no refs of its own
+	WorkTree  string             `json:"work_tree,omitempty"` // of a linked worktree: its directory
 	Size      int                `json:"size"`
 	Head      string             `json:"head"` // as readHead returns it
 	Refs      refs               `json:"refs"` // object IDs, or "ref: " and a name; without names that JSON can't hold
@@ -51,13 +53,22 @@ type unitState struct {
 // content is that of a file, compressed in JSON.
 type content []byte
 
+// compressors are kept for the next content: each takes 700 KiB.
+var compressors = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic("BUG(bawn): flate: " + err.Error())
+	}
+	return w
+}}
+
 func (k content) MarshalText() ([]byte, error) {
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = w.Write(k); err == nil {
+	w, _ := compressors.Get().(*flate.Writer) // by New
+	defer compressors.Put(w)
+	w.Reset(&b)
+	_, err := w.Write(k)
+	if err == nil {
 		err = w.Close()
 	}
 	return base64.StdEncoding.AppendEncode(nil, b.Bytes()), err
@@ -181,12 +192,15 @@ func (sn *snapshot) worktrees(common, rel string) error {
 		return nil
 	}
 	for _, e := range list {
-		if at := path.Join("worktrees", e.Name()); at != rel && r.worktree(at) != "" {
+		if at := path.Join("worktrees", e.Name()); at != rel && r.worktree(at, nil) != "" {
 			if len(sn.Units) > maxUnits {
 				return errTooMuch
 			}
 			if err := sn.unit(common, ".", at, true); err != nil {
 				return err
+			}
+			if u := sn.Units[len(sn.Units)-1]; u.Rel == at { // else its format is not covered
+				u.WorkTree = r.worktree(at, nil)
 			}
 		}
 	}
@@ -407,6 +421,9 @@ func (u *unitState) check() error {
 	}
 	if u.Tree && (u.Dir != "." || u.Rel == "." || len(u.Refs) > 0) {
 		return errors.New("it is no worktree of the repository")
+	}
+	if u.WorkTree != "" && (!u.Tree || !filepath.IsAbs(u.WorkTree) || filepath.Clean(u.WorkTree) != u.WorkTree) {
+		return errors.New("its worktree has no directory")
 	}
 	if u.Size != 40 && u.Size != 64 {
 		return fmt.Errorf("object IDs of %d digits", u.Size)

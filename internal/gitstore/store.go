@@ -52,7 +52,7 @@ type unit struct {
 	Private  string            `json:"private"`         // below the session's private directory, "." for itself
 	WorkTree string            `json:"work_tree"`       // "" where the configuration says
 	Tree     bool              `json:"tree,omitempty"`  // a linked worktree in the workspace: it has no refs of its own
-	Added    bool              `json:"added,omitempty"` // a submodule that the guest has added: the host's was empty
+	Added    bool              `json:"added,omitempty"` // a submodule or, with Tree, a worktree that the guest has added
 	Objects  []bawn.GitObjects `json:"objects"`
 	Size     int               `json:"size"` // digits of an object ID
 	Partial  bool              `json:"partial,omitempty"`
@@ -128,6 +128,9 @@ type Options struct {
 	Session string
 	Path    string // PATH, where git is looked for
 	Names   Names
+	// Beside are real directories outside of the workspace that the session may write:
+	// work in linked worktrees there is published, too.
+	Beside []string
 	// Copy says that the session works on a copy of the workspace: nothing of the host's
 	// moves. What the guest has committed is kept beside, at the session's end.
 	Copy bool
@@ -260,6 +263,7 @@ func (s *Store) basePath(u *unit) string { return filepath.Join(s.dir, fmt.Sprin
 
 // A Report is for the human.
 type Report struct {
+	Session   string   // whose it is, where it was killed
 	Published int      // changes that the repository has now
 	Kept      []Kept   // of the guest's, which lie beside
 	Questions []string // changes that were not made without the human

@@ -11,7 +11,7 @@ import (
 )
 
 // worktrees makes, in the repository's private git directory, the own part of the
-// host's linked worktrees in the workspace: HEAD, index and open operations. Work in
+// host's linked worktrees where the session may write: HEAD, index and open operations. Work in
 // them is published too.
 func (m *maker) worktrees() error {
 	repo := &m.store.Repo
@@ -24,7 +24,7 @@ func (m *maker) worktrees() error {
 	}
 	for _, e := range list {
 		rel := path.Join("worktrees", e.Name())
-		if tree := repo.worktree(rel); tree != "" && rel != repo.rel() {
+		if tree := repo.worktree(rel, m.beside); tree != "" && rel != repo.rel() {
 			if len(m.store.Units) > maxUnits {
 				return errTooMuch
 			}
@@ -36,13 +36,13 @@ func (m *maker) worktrees() error {
 	return nil
 }
 
-// worktree is the directory of a linked worktree, or "" for one that does not lie in
-// the workspace, or whose .git does not lead back.
-func (r *Repository) worktree(rel string) string {
+// worktree is the directory of a linked worktree, or "" for one that lies neither in the
+// workspace nor in a directory beside it, or whose .git does not lead back.
+func (r *Repository) worktree(rel string, beside []string) string {
 	admin := filepath.Join(r.Common, rel)
 	file, err := pointer(filepath.Join(admin, "gitdir"), "", admin)
 	dir := filepath.Dir(file)
-	if err != nil || !plainName(filepath.Base(rel)) || filepath.Base(file) != ".git" || dir == r.Workspace || !inside(dir, r.Workspace) {
+	if err != nil || !plainName(filepath.Base(rel)) || filepath.Base(file) != ".git" || dir == r.Workspace || !inside(dir, r.Workspace) && !slices.ContainsFunc(beside, func(top string) bool { return inside(dir, top) }) {
 		return ""
 	}
 	real, err := filepath.EvalSymlinks(dir)

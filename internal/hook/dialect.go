@@ -19,8 +19,8 @@ type dialect struct {
 	strict bool
 }
 
-// dialects are those of the agents that are known, as the versions of
-// docs/hooks.md were seen to behave.
+// dialects are those of the agents that are known, as the versions in the agents' data
+// files were seen to behave.
 func dialects() []dialect {
 	return []dialect{
 		{name: "claude", read: claude, events: claudeEvents, answer: toClaude, Abilities: Abilities{Veto: true, Rewrite: true, Ask: true, Patience: 90 * time.Second}},

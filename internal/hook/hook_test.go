@@ -198,7 +198,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestSupports names what docs/hooks.md and "bawn init" promise.
+// TestSupports names what docs/reference/agents.md and "bawn init" promise.
 func TestSupports(t *testing.T) {
 	for _, agent := range Agents() {
 		a := Supports(agent)

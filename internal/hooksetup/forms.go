@@ -31,12 +31,12 @@ func (s Setup) parts(a *agents.Agent, l Level) ([]part, []string, error) {
 	p := part{path: file, base: base, mode: modeOf(l)}
 	switch a.Hooks.Kind {
 	case "plugin":
-		return s.text(p, plugin, a, "bawn.js")
+		return s.text(p, plugin, a, ownFiles[a.Hooks.Kind])
 	case "extension":
-		return s.text(p, extension, a, "bawn.ts")
+		return s.text(p, extension, a, ownFiles[a.Hooks.Kind])
 	case "cline":
 		p.mode = runs
-		return s.text(p, script, a, "PreToolUse")
+		return s.text(p, script, a, ownFiles[a.Hooks.Kind])
 	case "codex":
 		if l == Managed {
 			return s.requirements(p, a)
@@ -44,7 +44,7 @@ func (s Setup) parts(a *agents.Agent, l Level) ([]part, []string, error) {
 		return s.codex(p, a, l)
 	}
 	if a.Hooks.Kind == "copilot" {
-		p.path = filepath.Join(p.path, "bawn.json")
+		p.path = filepath.Join(p.path, ownFiles[a.Hooks.Kind])
 	}
 	sh, ok := shapeOf(a)
 	if !ok {
@@ -77,6 +77,19 @@ func at(a *agents.Agent, l Level) string {
 		return path.Join(path.Dir(a.Hooks.Project), "settings.local.json")
 	}
 	return a.Hooks.Project
+}
+
+// ownFiles are Bawn's files in a directory of hooks, by the kind of hooks.
+var ownFiles = map[string]string{"plugin": "bawn.js", "extension": "bawn.ts", "cline": "PreToolUse", "copilot": "bawn.json"}
+
+// File is the file with an agent's hooks at a level, below a variable of the agent's or
+// the project; "" if the agent has none there.
+func File(a *agents.Agent, l Level) string {
+	place := at(a, l)
+	if own := ownFiles[a.Hooks.Kind]; place != "" && own != "" {
+		return path.Join(place, own)
+	}
+	return place
 }
 
 func noHooks(a *agents.Agent, l Level) error {

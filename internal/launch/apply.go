@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
@@ -40,11 +41,13 @@ type Planned struct {
 // Discard ends everything beside the sandbox, which ends with Close. It may be
 // called more than once.
 func (p *Planned) Discard() {
+	var caches sync.WaitGroup
+	caches.Go(p.caches.end)
 	p.masked.end()
 	p.git.end()
 	p.copy.end(p.git.kept())
 	p.checkpoints.end()
-	p.caches.end()
+	caches.Wait()
 }
 
 // NewPrompter makes where the session's questions go, which the caller closes.

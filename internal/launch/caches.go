@@ -23,12 +23,21 @@ import (
 // holds settings or tools is left out where the host has something in it.
 func cacheDirs(e *Env, iso bawn.Isolation, places *cachePlaces) (list []string) {
 	var whole []string // caches of the "new" kind that the session gets
+	there := map[string]bool{}
+	installed := func(program string) bool {
+		is, known := there[program]
+		if !known {
+			is = installed(e, program)
+			there[program] = is
+		}
+		return is
+	}
 	for _, dir := range iso.CacheDirs {
 		c, builtin := config.CacheAt(dir, e.Getenv("HOME"))
 		switch {
 		case slices.ContainsFunc(whole, func(w string) bool { return fspath.Below(dir, w) }):
 		case builtin && c.New && (iso.Caches != bawn.CachePrivate || !empty(dir)):
-		case iso.Caches == bawn.CachePrivate && builtin && !makeCache(e, dir, c.Programs, places):
+		case iso.Caches == bawn.CachePrivate && builtin && !makeCache(dir, c.Programs, installed, places):
 		default:
 			list = append(list, dir)
 			if c.New {
@@ -52,11 +61,11 @@ func empty(dir string) bool {
 
 // makeCache makes a missing directory where one of the programs is installed. It
 // reports whether the directory exists.
-func makeCache(e *Env, dir string, programs []string, places *cachePlaces) bool {
+func makeCache(dir string, programs []string, installed func(string) bool, places *cachePlaces) bool {
 	if _, err := os.Stat(dir); err == nil {
 		return true
 	}
-	return slices.ContainsFunc(programs, func(p string) bool { return installed(e, p) }) && places.make(dir)
+	return slices.ContainsFunc(programs, installed) && places.make(dir)
 }
 
 // installed reports whether PATH leads to a program.

@@ -2,12 +2,16 @@ package launch
 
 import (
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A gatherer collects everything beside the sandbox: directories, git,
@@ -62,19 +66,27 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		return req, err
 	}
 	if !unsandboxed {
-		if err := p.gatherGit(&req); err != nil {
-			return req, err
-		}
-		if err := p.checkpoints.close(&req, p.config.Split().On); err != nil {
-			return req, err
-		}
 		if err := p.workspaceSecrets(&req); err != nil {
 			return req, err
 		}
 	}
-	p.below.Protected, p.below.Guarded, p.below.Project = req.Protected, req.Guarded, req.Project
-	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, s.Isolation)
 	return req, nil
+}
+
+// gatherRepository adds what takes longest: git, and the places that no checkpoint
+// covers.
+func (p *gatherer) gatherRepository(req *sandbox.Request) error {
+	if !p.choice.unsandboxed() {
+		if err := p.gatherGit(req); err != nil {
+			return err
+		}
+		if err := p.checkpoints.close(req, p.config.Split().On); err != nil {
+			return err
+		}
+	}
+	p.below.Protected, p.below.Guarded, p.below.Project = req.Protected, req.Guarded, req.Project
+	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, req.Session.Isolation)
+	return nil
 }
 
 // newRequest is a provider's input for the session's plan.
@@ -83,12 +95,13 @@ func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandb
 	req := sandbox.Request{
 		Session: s, Argv: args, Dir: p.dir, Environ: p.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: OwnDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e), Copy: p.copy.layer(),
+		NoFiles: noFiles(e.Stdin, e.Stdout, e.Stderr),
 	}
 	if p.PinGit {
 		req.SetEnv = policy.GitPins()
 	}
 	req.Open, req.Protected = p.narrower(req.Open, req.Protected)
-	req.Project, req.Linked = project(e.Getenv, req.Home, s.Isolation.Workspace)
+	req.Project, req.Linked = p.homes().project(s.Isolation.Workspace)
 	narrow(p.Parent, &req)
 	return req
 }
@@ -102,4 +115,16 @@ func (p *gatherer) places(iso bawn.Isolation) (cache string, err error) {
 		}
 	}
 	return privateCaches(p.env, iso)
+}
+
+// noFiles reports whether a guest that gets these descriptors gets no file or directory of
+// the host, nor a pipe that has a name: for a terminal it gets one of its own.
+func noFiles(stdio ...*os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && !slices.ContainsFunc(stdio, func(f *os.File) bool {
+		fi, err := f.Stat()
+		at, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd()))) // "pipe:[1]", "socket:[1]"
+		nameless := strings.HasPrefix(at, "pipe:") || strings.HasPrefix(at, "socket:")
+		return err != nil || !nameless && !os.SameFile(fi, null) && !verb.IsTerminal(f)
+	})
 }

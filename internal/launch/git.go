@@ -2,12 +2,14 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -75,7 +77,7 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
-	o.Copy = p.copy != nil
+	o.Copy, o.Beside = p.copy != nil, writableBeside(iso)
 	p.git = &privateGit{say: p.sayGit, copy: o.Copy}
 	if p.Plan {
 		if p.git.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
@@ -94,6 +96,16 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 	return nil
 }
 
+// writableBeside are the directories that a session may write beside its workspace.
+func writableBeside(iso bawn.Isolation) (list []string) {
+	for _, m := range iso.Mounts {
+		if real, err := filepath.EvalSymlinks(m.Path); err == nil && m.Access == bawn.ReadWrite && m.Path != iso.Workspace {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
 // gitStore prepares the private git directory. A workspace without a repository that can
 // be had gets an empty one.
 func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
@@ -107,7 +119,7 @@ func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Sto
 		}
 		repo = &gitstore.Repository{Workspace: workspace}
 	}
-	o.Names.Project, _ = project(p.env.Getenv, p.env.Getenv("HOME"), repo.Workspace, filepath.Dir(repo.Common))
+	o.Names.Project, _ = p.homes().project(repo.Workspace, filepath.Dir(repo.Common))
 	store, err := gitstore.Prepare(repo, o)
 	if err != nil && repo.Common != "" {
 		p.note(p.env, "git directory read-only: "+err.Error())
@@ -149,13 +161,23 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 
 // recoverGit publishes the leftovers of a killed bawn.
 func (p *gatherer) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
-	reports, err := gitstore.Recover(context.Background(), repo, o)
+	reports, err := RecoverGit(repo, o)
 	for _, r := range reports {
 		p.sayGit(r)
 	}
 	if err != nil {
 		p.note(p.env, "what an earlier session did in git is not published: "+err.Error())
 	}
+}
+
+// RecoverGit publishes what killed sessions of a repository have left. The commits of a
+// session on a copy are noted there.
+func RecoverGit(repo *gitstore.Repository, o gitstore.Options) ([]gitstore.Report, error) {
+	reports, err := gitstore.Recover(context.Background(), repo, o)
+	for _, r := range reports {
+		err = errors.Join(err, copies.NoteCommits(o.State, r.Session, r.Kept))
+	}
+	return reports, err
 }
 
 // start begins to publish the guest's work. The guest is about to start.

@@ -9,37 +9,47 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
-	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
 // homesIn are the directories in which home directories lie whose users no list of this
 // machine may name.
 var homesIn = []string{"/home", "/Users"}
 
-// project reports whether dotfiles of shells and logins (protect.Login) that lie deeper
-// in dirs are executed by no program. That holds if none of dirs is or contains a home
-// directory, and no link of the human's home leads there. linked are the places in dirs
-// to which such links lead. The directories that variables of getenv name count as home
+// homes are the home directories of this machine.
+type homes struct {
+	known bool
+	dirs  []string
+	ends  []string // where the links of the human's home lead
+}
+
+// findHomes looks for them. The directories that variables of getenv name count as home
 // directories.
-func project(getenv func(string) string, home string, dirs ...string) (is bool, linked []string) {
-	homes, known := userHomes()
-	homes = append(homes, home, real(home))
+func findHomes(getenv func(string) string, home string) homes {
+	dirs, known := userHomes()
+	dirs = append(dirs, home, real(home))
 	for _, name := range standIns {
-		homes = append(homes, real(filepath.Clean(getenv(name))))
+		dirs = append(dirs, real(filepath.Clean(getenv(name))))
 	}
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		if strings.HasSuffix(filepath.Clean(dir), "/.local/bin") {
-			homes = append(homes, real(dir))
+			dirs = append(dirs, real(dir))
 		}
 	}
-	is = known && home != ""
-	ends := leads(home)
+	return homes{known && home != "", dirs, leads(home)}
+}
+
+// project reports whether dotfiles of shells and logins (protect.Login) that lie deeper
+// in dirs are executed by no program. That holds if none of dirs is or contains a home
+// directory, and no link of the human's home leads there. linked are the places in dirs
+// to which such links lead.
+func (h homes) project(dirs ...string) (is bool, linked []string) {
+	is = h.known
 	for _, dir := range dirs {
 		dir = real(dir)
 		holds := func(place string) bool { return place != "" && fspath.Below(place, dir) }
-		within := slices.DeleteFunc(slices.Clone(ends), func(p string) bool { return !holds(p) })
+		within := slices.DeleteFunc(slices.Clone(h.ends), func(p string) bool { return !holds(p) })
 		linked = append(linked, within...)
-		is = is && len(within) == 0 && !slices.ContainsFunc(homes, holds) && !slices.ContainsFunc(homesIn, holds) && !slices.Contains(homesIn, filepath.Dir(dir))
+		is = is && len(within) == 0 && !slices.ContainsFunc(h.dirs, holds) && !slices.ContainsFunc(homesIn, holds) && !slices.Contains(homesIn, filepath.Dir(dir))
 	}
 	return is, linked
 }
@@ -80,7 +90,7 @@ func leads(home string) (list []string) {
 		return nil
 	}
 	note := func(p string) {
-		if links, end := symlink.Walk(p); len(links) > 0 {
+		if links, end := layout.Follow(p); len(links) > 0 {
 			list = append(append(list, links...), end)
 		}
 	}

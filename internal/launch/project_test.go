@@ -25,36 +25,36 @@ func TestProject(t *testing.T) {
 	}
 	link("p", "work") // no protected name
 	for _, dirs := range [][]string{{ws}, {dotfiles}, {ws, dotfiles}} {
-		if is, linked := project(none, home, dirs...); !is || linked != nil {
+		if is, linked := findHomes(none, home).project(dirs...); !is || linked != nil {
 			t.Fatalf("control: %q: %t, %q", dirs, is, linked)
 		}
 	}
 	link("dotfiles/rc/bash", ".bashrc") // where nothing is yet
 	link("../../dotfiles/fish/conf/a.fish", ".config/fish/a.fish")
 	want := []string{filepath.Join(dotfiles, "fish/conf/a.fish"), filepath.Join(dotfiles, "rc/bash")}
-	if is, linked := project(none, home, dotfiles); is || !slices.Equal(linked, want) {
+	if is, linked := findHomes(none, home).project(dotfiles); is || !slices.Equal(linked, want) {
 		t.Errorf("dotfiles: %t, %q; want %q", is, linked, want)
 	}
-	if is, _ := project(none, home, ws, dotfiles); is {
+	if is, _ := findHomes(none, home).project(ws, dotfiles); is {
 		t.Error("a repository that has another checkout where dotfiles are is a project")
 	}
-	if is, linked := project(none, home, filepath.Join(dotfiles, "fish")); is || len(linked) != 1 {
+	if is, linked := findHomes(none, home).project(filepath.Join(dotfiles, "fish")); is || len(linked) != 1 {
 		t.Errorf("a part of the dotfiles: %t, %q", is, linked)
 	}
-	if is, linked := project(none, home, ws); !is || linked != nil {
+	if is, linked := findHomes(none, home).project(ws); !is || linked != nil {
 		t.Errorf("another directory: %t, %q", is, linked)
 	}
 	for _, dir := range []string{home, base, "/home", "/home/somebody", "/", "/root"} {
-		if is, _ := project(none, home, dir); is {
+		if is, _ := findHomes(none, home).project(dir); is {
 			t.Errorf("%q, which is or holds a home directory, is a project", dir)
 		}
 	}
 	for name, value := range map[string]string{"ZDOTDIR": filepath.Join(ws, "zsh"), "PATH": "/usr/bin:" + filepath.Join(ws, "x/.local/bin")} {
-		if is, _ := project(func(n string) string { return map[string]string{name: value}[n] }, home, ws); is {
+		if is, _ := findHomes(func(n string) string { return map[string]string{name: value}[n] }, home).project(ws); is {
 			t.Errorf("a directory that %s names is a project", name)
 		}
 	}
-	if is, _ := project(none, "", ws); is {
+	if is, _ := findHomes(none, "").project(ws); is {
 		t.Error("without a home directory: a project")
 	}
 }

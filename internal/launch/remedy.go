@@ -61,7 +61,7 @@ func writeRemedy(c *config.Config, iso bawn.Isolation, path, home string) string
 	case place == path || !fspath.Below(home, place):
 	case fspath.Below(path, iso.Workspace):
 	default:
-		return help + "; the home directory itself is not opened to a session"
+		return help + "; the home directory itself is not opened to a session, but --rw opens a directory in it"
 	}
 	return combine(help, c.WriteAdvice(path, place), place, there)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -23,12 +24,14 @@ type setup struct {
 	Known          *Known         // the agent, where it is one
 	defined        *config.Config // the definition's request; nil without one
 	asked          bawn.Session   // without a provider
+	homes          func() homes   // of the machine
 }
 
 // setUp reads the configuration, recognises the agent, and says what session is asked
 // for.
 func (l *Launch) setUp(e *Env) (*setup, error) {
-	u := &setup{Launch: l, env: e}
+	u := &setup{Launch: l, env: e, homes: sync.OnceValue(func() homes { return findHomes(e.Getenv, e.Getenv("HOME")) })}
+	go u.homes() // nothing else waits for it now
 	var err error
 	if u.dir, err = l.directory(e); err != nil {
 		return nil, err

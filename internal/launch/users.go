@@ -52,18 +52,27 @@ func userFiles(e *Env) (list []sandbox.File, err error) {
 	return list, err
 }
 
-// keepUsers writes a list, unless an earlier session has, and returns where it is.
+// keepUsers writes a list, unless an earlier session has, and returns where it is. A
+// list that is right is never replaced: a session that starts at the same moment
+// mounts it and wants to find the same file.
 func keepUsers(e *Env, content string) (string, error) {
 	sum := sha256.Sum256([]byte(content))
 	path := filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn", usersDirectory, hex.EncodeToString(sum[:16]))
-	if old, err := atomicfile.Read(path, maxUsers); err == nil && string(old) == content {
+	right := func() bool {
+		old, err := atomicfile.Read(path, maxUsers)
+		return err == nil && string(old) == content
+	}
+	if right() {
 		return path, nil
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
+		err = atomicfile.Create(path, []byte(content), 0o444)
+	}
+	if err != nil && !right() { // a damaged list is there, or the file system has no hard links
 		err = atomicfile.Write(path, []byte(content), 0o444)
 	}
-	if err != nil {
+	if err != nil && !right() {
 		return "", &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("write the guest's list of users: %w", err), Hint: "mend the directory or set XDG_CACHE_HOME"}
 	}
 	return path, nil

@@ -47,6 +47,7 @@ func TestPages(t *testing.T) {
 		"commands.md":      "| `--host-port PORT` | service on this machine's loopback",
 		"configuration.md": "| `isolation.provider` | \"\", \"native\"",
 		"exit-codes.md":    "| 126 | denied",
+		"agents.md":        "| Claude Code | `.claude/settings.local.json` | `~/.claude/settings.json` |",
 		"events.md":        "| `timestamp` | time (RFC 3339) | yes |",
 		"api.md":           "| `Watch` (a stream) | any caller | Watch sends all that is pending",
 	} {

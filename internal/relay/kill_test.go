@@ -189,7 +189,7 @@ func (l *ledger) compare(dir string, kills int) {
 			t.Errorf("%s: asker told %v, kept %v %v (%v)", id, told, e.State, e.Answer, err)
 		}
 		if learned, some := l.learned[id]; some && learned != told {
-			t.Errorf("%s: asker told %v, faces %v", id, told, learned)
+			t.Errorf("%s: asker told %v, frontends %v", id, told, learned)
 		}
 		if other := by[e.Lead]; other != "" && e.Answer.Scope == bawn.Once && e.Answer.Verdict == bawn.Allow {
 			t.Errorf("one yes of %s was told to %s and %s", e.Lead, other, id)

@@ -70,6 +70,9 @@ type Request struct {
 	// and "lower": the guest sees the workspace, and what it changes goes to "upper".
 	// "" for a guest that changes the workspace itself. Only native can make it.
 	Copy string
+	// NoFiles says that no command of the session gets a file or a directory of the
+	// host as a descriptor: only pipes, sockets, terminals of its own, and /dev/null.
+	NoFiles bool
 }
 
 // Names in an entry of Request.GitPool.

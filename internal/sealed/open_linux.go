@@ -11,11 +11,16 @@ import (
 )
 
 // Open opens the guest's directory in the sealed directory dir as O_PATH; below its
-// Path it can be used like any other directory. Open needs a process in a user
-// namespace of its own, unless the caller is root, and so fails with EACCES where
-// ordinary users can't make one.
+// Path it can be used like any other directory. Unless the caller is root or has the
+// directory open from Create, Open needs a process in a user namespace of its own, and
+// fails with EACCES where ordinary users can't make one.
 func Open(dir string) (*os.File, error) {
 	inside := Inside(dir)
+	if f, ok := made.Load(dir); ok {
+		if again, err := reopen(f.(*os.File)); err == nil {
+			return again, nil
+		} // who created it has closed it
+	}
 	fd, err := unix.Open(inside, openFlags, 0)
 	if err == nil {
 		return os.NewFile(uintptr(fd), inside), nil
@@ -28,6 +33,20 @@ func Open(dir string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: inside, Err: errors.Join(err, helperErr)}
 	}
 	return f, nil
+}
+
+// reopen opens a directory once more.
+func reopen(dir *os.File) (*os.File, error) {
+	c, err := dir.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	control := c.Control(func(d uintptr) { fd, err = unix.FcntlInt(d, unix.F_DUPFD_CLOEXEC, 3) })
+	if err = errors.Join(control, err); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), dir.Name()), nil
 }
 
 // Reach opens p as O_PATH, and does not follow a link at its end. If p lies in a

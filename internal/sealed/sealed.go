@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // entry is the name of the guest's directory in a sealed one.
@@ -66,8 +67,13 @@ func Create(dir string) (_ *os.File, err error) {
 	if err := os.Chmod(dir, 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	made.Store(dir, f)
 	return f, nil
 }
+
+// made has the guests' directories that this process has created, by their sealed
+// directories. As long as one is open, Open needs no process of its own for it.
+var made sync.Map
 
 // Make makes dir a sealed directory, with its parents, and returns Inside(dir).
 // A directory that is there and not sealed is moved in as the guest's. Nothing
@@ -135,6 +141,7 @@ func wrap(dir string, there bool) (err error) {
 // Remove removes a sealed directory with all that the guest has put there. No
 // guest may be using it.
 func Remove(dir string) error {
+	made.Delete(dir)
 	err := os.Chmod(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -306,3 +306,42 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestCreated: while the file from Create is open, Open gives the same directory without
+// looking for it again.
+func TestCreated(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir, away := filepath.Join(base, "seal"), filepath.Join(base, "away")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatalf("open what was created: %v", err)
+	}
+	defer again.Close()
+	one, err := f.Stat()
+	two, err2 := again.Stat()
+	if err := errors.Join(err, err2, f.Close()); err != nil || !os.SameFile(one, two) {
+		t.Errorf("%v, the same directory: %t", err, os.SameFile(one, two))
+	}
+	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("open after the file was closed: %v; want %v", err, fs.ErrNotExist)
+	}
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := made.Load(dir); kept {
+		t.Error("a removed directory is still known")
+	}
+}

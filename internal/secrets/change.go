@@ -87,6 +87,6 @@ func (v *Vault) sweep(ctx context.Context, idx *index, left map[string]error) {
 			continue
 		}
 		_ = os.Remove(v.useFile(l.ID))
-		idx.settle(l.ID)
+		idx.dropPending(l.ID)
 	}
 }

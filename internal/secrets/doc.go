@@ -5,6 +5,9 @@
 // A guest gets a placeholder of the value's shape; who puts the value into a
 // request is handed the vault as a bawn.SecretSource.
 //
+// A file of the vault begins with a line that says which value it is, so files that were
+// exchanged are refused.
+//
 // What holds for values: they are in no argument, no variable, no log and no
 // error text. The package's own copies lie in separate memory that is locked if
 // RLIMIT_MEMLOCK permits it (Vault.Notes says if not), left out of core dumps,

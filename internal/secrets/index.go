@@ -89,7 +89,7 @@ func (idx *index) find(name string) *record {
 
 // commit lets a name mean a value that is in its store now.
 func (idx *index) commit(r record, now time.Time) {
-	idx.settle(r.ID)
+	idx.dropPending(r.ID)
 	now = now.UTC().Truncate(time.Second)
 	r.Created, r.Changed = now, now
 	if old := idx.find(r.Name); old != nil {
@@ -108,7 +108,7 @@ func (idx *index) remove(name string) {
 	idx.Secrets = slices.DeleteFunc(idx.Secrets, func(r record) bool { return r.Name == name })
 }
 
-func (idx *index) settle(id string) {
+func (idx *index) dropPending(id string) {
 	idx.Pending = slices.DeleteFunc(idx.Pending, func(l leftover) bool { return l.ID == id })
 }
 

@@ -41,7 +41,7 @@ var prefixes = []string{
 // 6 bytes in a row with what is random in the value. A JSON Web Token (RFC
 // 7519) becomes one that can be decoded, with the times of the value and no
 // other claim. An access key of AWS becomes one with the same parts. Nothing
-// marks it as a placeholder.
+// marks it as a placeholder. Checksums of issuers are not imitated.
 func Placeholder(value []byte) (string, error) {
 	if c, err := sigv4.ParseCredential(value); err == nil {
 		for try := range 40 {

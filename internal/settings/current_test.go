@@ -12,8 +12,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A desk is a home with a project, and the rules of a session in it.
-type desk struct {
+// A fixture is a home with a project, and the rules of a session in it.
+type fixture struct {
 	t     *testing.T
 	home  string
 	rules *CurrentRules
@@ -21,9 +21,9 @@ type desk struct {
 	notes []string
 }
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	d := &desk{t: t, home: t.TempDir(), now: time.Unix(1e9, 0)}
+	d := &fixture{t: t, home: t.TempDir(), now: time.Unix(1e9, 0)}
 	w := &verb.World{Environ: []string{"HOME=" + d.home}}
 	d.rules = NewCurrentRules(w, filepath.Join(d.home, "project"), func(text string) { d.notes = append(d.notes, text) })
 	d.rules.files = d.rules.files[1:] // the machine's are not this test's to write
@@ -37,7 +37,7 @@ const (
 )
 
 // put replaces a file; a rule is a verdict and a pattern.
-func (d *desk) put(name string, rules ...string) {
+func (d *fixture) put(name string, rules ...string) {
 	d.t.Helper()
 	text := ""
 	for _, r := range rules {
@@ -61,7 +61,7 @@ func (d *desk) put(name string, rules ...string) {
 }
 
 // are wants these rules in force.
-func (d *desk) are(want ...string) {
+func (d *fixture) are(want ...string) {
 	d.t.Helper()
 	rules, err := d.rules.Written()
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *desk) are(want ...string) {
 // What is added holds at once. What is loosened holds once the file has been as it is
 // for a while, and permissions end at once.
 func TestRulesAsTheyAreNow(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.put(users, "deny id", "allow make")
 	d.are("deny id", "allow make")
 	same, _ := d.rules.Written()
@@ -114,7 +114,7 @@ func TestRulesAsTheyAreNow(t *testing.T) {
 
 // A file that can't be read changes nothing, and the user is told once of each mistake.
 func TestBrokenRulesKeepTheOld(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.put(users, "deny id")
 	d.put(projects, "deny make")
 	d.are("deny id", "deny make")
@@ -137,7 +137,7 @@ func TestBrokenRulesKeepTheOld(t *testing.T) {
 	d.are("deny id", "deny make", "deny ls")
 	d.now = d.now.Add(settling)
 	d.are("deny make", "deny ls")
-	first := newDesk(t)
+	first := newFixture(t)
 	first.put(users, "[[rule]")
 	if rules, err := first.rules.Written(); err == nil {
 		t.Errorf("a session starts with half of the rules: %v", rules)
@@ -147,7 +147,7 @@ func TestBrokenRulesKeepTheOld(t *testing.T) {
 // What a project said at the start of a session holds to its end; what it adds holds
 // as long as it says so.
 func TestProjectsOnlyTighten(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.put(projects, "deny id")
 	d.are("deny id")
 	d.put(projects, "ask make")
@@ -162,7 +162,7 @@ func TestProjectsOnlyTighten(t *testing.T) {
 
 // Rules besides the files stay.
 func TestRulesBesides(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.rules.more = []bawn.Rule{{ID: "plugin", Kind: bawn.Command, Pattern: "x", Verdict: bawn.Deny, Source: bawn.Project}}
 	d.are("deny x")
 	d.put(users, "deny id")

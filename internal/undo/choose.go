@@ -32,8 +32,8 @@ func Whole(list []checkpoint.Checkpoint, name string) bool {
 }
 
 // Choose returns the meaning of a name: a session, a checkpoint, or a unique beginning of
-// its ID, of at least four characters. "" stands for the last session that has changed
-// anything. list are all checkpoints of the workspace, the oldest first.
+// its ID, of at least four characters. "" stands for the last session or apply that has
+// changed anything. list are all checkpoints of the workspace, the oldest first.
 func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	if name == "" {
 		return lastChange(list)
@@ -41,7 +41,7 @@ func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	var ids []string
 	for i := range list {
 		for _, id := range []string{list[i].ID, list[i].Session} {
-			if begins(id, name) && !slices.Contains(ids, id) {
+			if abbreviates(name, id) && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
@@ -67,14 +67,18 @@ func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	return t, nil
 }
 
-func begins(id, name string) bool {
+// begins reports whether a checkpoint was taken before the changes of a session, or before
+// those of an apply.
+func begins(w checkpoint.Why) bool { return w == checkpoint.AtStart || w == checkpoint.BeforeApply }
+
+func abbreviates(name, id string) bool {
 	return id != "" && strings.HasPrefix(id, name) && (len(name) >= minShort || name == id)
 }
 
-// lastChange is the last session whose end differs from its begin.
+// lastChange is the last session or apply whose end differs from its begin.
 func lastChange(list []checkpoint.Checkpoint) (*Target, error) {
 	for i := range slices.Backward(list) {
-		if list[i].Why != checkpoint.AtStart {
+		if !begins(list[i].Why) {
 			continue
 		}
 		t := ofSession(list, list[i].Session)

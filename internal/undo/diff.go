@@ -61,7 +61,7 @@ func Compare(dir string, t *Target, paths, own []string) (_ *Diff, err error) {
 		return nil, err
 	}
 	after := t.After
-	if after == nil || t.To.Why != checkpoint.AtStart {
+	if after == nil || !begins(t.To.Why) {
 		if after, err = d.present(t.To, own); err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func compareGit(to, after *checkpoint.Checkpoint) ([]gitstore.RefChange, error) 
 	if to.Git == nil || dir == "" {
 		return nil, nil
 	}
-	if after == nil || to.Why != checkpoint.AtStart {
+	if after == nil || !begins(to.Why) {
 		return gitstore.Differences(dir, to.Git, nil)
 	}
 	if after.Git == nil {

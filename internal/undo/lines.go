@@ -51,26 +51,62 @@ func edits(a, b []string) (all []Edit) {
 			all = append(all, Edit{op, text, !ended})
 		}
 	}
+	i, j := 0, 0
+	for _, m := range matched(a, b) {
+		add('-', a[i:m[0]]...)
+		add('+', b[j:m[1]]...)
+		add(' ', a[m[0]])
+		i, j = m[0]+1, m[1]+1
+	}
+	add('-', a[i:]...)
+	add('+', b[j:]...)
+	return all
+}
+
+// matched returns pairs of lines that stay.
+func matched(a, b []string) (pairs [][2]int) {
 	head, tail := 0, 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
+		pairs = append(pairs, [2]int{head, head})
 		head++
 	}
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	add(' ', a[:head]...)
-	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
-	i, j := 0, 0
-	for _, m := range common(x, y) {
-		add('-', x[i:m[0]]...)
-		add('+', y[j:m[1]]...)
-		add(' ', x[m[0]])
-		i, j = m[0]+1, m[1]+1
+	for _, m := range common(a[head:len(a)-tail], b[head:len(b)-tail]) {
+		pairs = append(pairs, [2]int{head + m[0], head + m[1]})
 	}
-	add('-', x[i:]...)
-	add('+', y[j:]...)
-	add(' ', a[len(a)-tail:]...)
-	return all
+	for i := tail; i > 0; i-- {
+		pairs = append(pairs, [2]int{len(a) - i, len(b) - i})
+	}
+	settle(a, b, pairs)
+	return pairs
+}
+
+// settle moves lines that are new or gone down as far as lines like them go. The same
+// change is then found at the same place, whatever else differs.
+func settle(a, b []string, pairs [][2]int) {
+	for k := len(pairs) - 1; k >= 0; k-- {
+		before := [2]int{-1, -1}
+		if k > 0 {
+			before = pairs[k-1]
+		}
+		gone, added := pairs[k][0]-before[0]-1, pairs[k][1]-before[1]-1
+		side, text, n := 1, b, added
+		if gone > 0 {
+			side, text, n = 0, a, gone
+		}
+		if gone > 0 && added > 0 || n == 0 {
+			continue
+		}
+		for i := k; i < len(pairs); i++ {
+			to := before[side] + 1 + i - k
+			if pairs[i][side] != to+n || pairs[i][1-side] != before[1-side]+1+i-k || text[to] != text[to+n] {
+				break
+			}
+			pairs[i][side] = to
+		}
+	}
 }
 
 // A match is a line that stays, with the way that leads there.

@@ -1,10 +1,12 @@
 package undo
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
 	"github.com/bawn-dev/bawn/internal/gitstore"
@@ -24,6 +26,7 @@ type Plan struct {
 	restore   *gitstore.Restore
 	store     *checkpoint.Store
 	taking    *checkpoint.Taking
+	scan      checkpoint.Options
 	applied   bool
 }
 
@@ -32,7 +35,11 @@ type Request struct {
 	State, Workspace string
 	Target           Target
 	// Make makes Target.To, if it is not nil: the changes of a session on a copy.
-	Make  Source
+	Make Source
+	// Prefer says what becomes of what both sides have changed, where Make is not nil.
+	Prefer Prefer
+	// Copy is the name of what is taken over.
+	Copy  string
 	Own   []string // Bawn's own directories, which no checkpoint has
 	Paths []string // absolute; none for all, with the state of git
 	Path  string   // where git is looked for (PATH)
@@ -59,14 +66,21 @@ func Prepare(r Request) (_ *Plan, err error) {
 		if p.To, err = r.Make(p.store); err != nil {
 			return nil, err
 		}
-		p.Files.To = p.To
+		p.Files.To, p.Files.Theirs = p.To, r.Prefer == Theirs
+		p.Files.Merge = func(old, theirs, mine []byte) ([]byte, string) { return Merge(old, theirs, mine, r.Prefer) }
 	}
 	dirs, files := roots(p.To)
-	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}); err != nil {
+	p.scan = checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}
+	if r.Make != nil { // files alone; it can be taken back like a session
+		p.scan.Why, p.scan.Session, p.scan.Copy = checkpoint.BeforeApply, strings.ToLower(rand.Text()), r.Copy
+	}
+	if p.taking, err = p.store.Scan(p.scan); err != nil {
 		return nil, err
 	}
-	p.git = gitDirOf(r.Workspace)
-	git, err := snapshot(p.git)
+	var git []byte
+	if p.git = gitDirOf(r.Workspace); r.Make == nil {
+		git, err = snapshot(p.git)
+	}
 	if err != nil && p.To.Git != nil { // or the files alone come back
 		return nil, err
 	}
@@ -94,6 +108,8 @@ func (p *Plan) planGit(r Request) (err error) {
 		return err
 	}
 	p.Git = p.restore.Changes()
+	gone := p.restore.GoneTrees()
+	p.Files.Kept = slices.DeleteFunc(p.Files.Kept, func(c checkpoint.Change) bool { return c.Why == checkpoint.WhyInside && slices.Contains(gone, c.Path) })
 	return nil
 }
 
@@ -127,7 +143,25 @@ func (p *Plan) Apply() (done int, err error) {
 	if p.restore != nil {
 		err = errors.Join(err, p.restore.Apply())
 	}
+	if p.scan.Session != "" {
+		err = errors.Join(err, p.keepEnd())
+	}
 	return done, err
+}
+
+// keepEnd keeps what an apply has led to: an undo tells it from later changes.
+func (p *Plan) keepEnd() error {
+	o := p.scan
+	o.Why = checkpoint.AtEnd
+	t, err := p.store.Scan(o)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if _, err = t.Keep(nil); err != nil {
+		return err
+	}
+	return t.Finish()
 }
 
 // Close ends the plan.

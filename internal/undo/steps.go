@@ -23,7 +23,7 @@ type Step struct {
 }
 
 var opWords = map[checkpoint.Op]string{
-	checkpoint.Create: "put back", checkpoint.Replace: "restore", checkpoint.Remove: "remove", checkpoint.Mode: "set the mode of", checkpoint.Kept: "keep", checkpoint.Aside: "rename",
+	checkpoint.Create: "put back", checkpoint.Replace: "restore", checkpoint.Remove: "remove", checkpoint.Mode: "set the mode of", checkpoint.Merged: "merge", checkpoint.Kept: "keep", checkpoint.Aside: "rename",
 }
 
 // Steps lists what Apply does, and what stays as the human has changed it.

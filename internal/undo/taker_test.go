@@ -195,6 +195,10 @@ func TestChoose(t *testing.T) {
 	if _, err := Choose(list[5:], ""); err == nil {
 		t.Error("a session that has changed nothing is taken back")
 	}
+	list = append(list, checkpoint.Checkpoint{ID: "8", Session: "adddd", Why: checkpoint.BeforeApply, Roots: root(5)}, checkpoint.Checkpoint{ID: "9", Session: "adddd", Why: checkpoint.AtEnd, Roots: root(6)})
+	if x, err := Choose(list, ""); err != nil || x.To.ID != "8" || x.After == nil || x.After.ID != "9" {
+		t.Errorf("after an apply: %+v, %v", x, err)
+	}
 }
 
 func TestDestroys(t *testing.T) {

@@ -1,6 +1,7 @@
 package undocli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,9 @@ import (
 
 type applyFlags struct {
 	cwd, branch       string
+	conflicts         string
 	yes, asJSON, held bool
+	parts             bool
 }
 
 // NewApply returns the verb.
@@ -33,21 +36,29 @@ func NewApply(e *launch.Env) *cobra.Command {
 		Long: `Take over into the workspace what a session on a copy ("bawn run --copy") has
 changed: all of it, or these paths only. Without a name it is the only copy there is.
 
-What would be done is shown first. What you have changed since the session began stays
-as it is, and is listed. So is what programs of yours would execute or obey later, such
-as .envrc or .vscode: it stays in the copy until you open it, file by file, with --held.
+What would be done is shown first. Where you have changed a text since the session
+began, both changes are merged. Where both have changed the same lines, your file stays
+as it is and is listed; --conflicts says what to do instead: take the session's lines
+there ("session"), yours ("mine"), or both with markers as git's ("markers").
 
-A checkpoint is taken before, so that "bawn undo" can take it back. An apply that was
+What programs of yours would execute or obey later, such as .envrc or .vscode, stays in
+the copy until you open it, file by file, with --held.
+
+A checkpoint is taken before, so that "bawn undo" takes it back. An apply that was
 killed can be run again. Commits are apart from files: --branch makes a branch of them.`,
 		Example: `  bawn apply
   bawn apply fix-auth src
+  bawn apply fix-auth -p
+  bawn apply fix-auth README.md --conflicts session
   bawn apply fix-auth .envrc --held
   bawn apply fix-auth --branch agent/fix-auth`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(e, args, c.ArgsLenAtDash()) },
 	}
 	fl := c.Flags()
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do it without asking")
+	fl.BoolVarP(&f.parts, "patch", "p", false, "choose file by file and hunk by hunk, at a terminal")
 	fl.BoolVar(&f.held, "held", false, "also take over the one path that is named, though it is held back; asks at a terminal")
+	fl.StringVar(&f.conflicts, "conflicts", "", "`what` becomes of lines that both have changed: session, mine or markers (default: the file stays yours)")
 	fl.StringVar(&f.branch, "branch", "", "make a branch of this `name` of the session's commits, and leave the files alone")
 	fl.BoolVar(&f.asJSON, "json", false, "print a JSON object; nothing is done without --yes")
 	addCwd(c, &f.cwd)
@@ -58,8 +69,12 @@ killed can be run again. Commits are apart from files: --branch makes a branch o
 // check refuses flags that don't go together.
 func (f *applyFlags) check(e *launch.Env, paths []string) error {
 	switch {
-	case f.branch != "" && (f.held || f.asJSON || len(paths) > 0):
+	case !slices.Contains([]undo.Prefer{undo.Keep, undo.Theirs, undo.Mine, undo.Markers}, undo.Prefer(f.conflicts)):
+		return verb.Usage("for example: bawn apply COPY README.md --conflicts session", "--conflicts %q: want session, mine or markers", f.conflicts)
+	case f.branch != "" && (f.conflicts != "" || f.held || f.asJSON || len(paths) > 0):
 		return verb.Usage("run it once for the branch and once for the files", "--branch takes over commits alone")
+	case f.parts && (f.branch != "" || f.held || f.yes || f.asJSON || !verb.IsTerminal(e.Stdin)):
+		return verb.Usage("run it at a terminal, without --yes, --json, --held and --branch", "-p asks about each change")
 	case f.held && len(paths) != 1:
 		return verb.Usage("for example: bawn apply COPY .envrc --held", "--held wants one path: what is held back is opened one by one")
 	case f.held && (f.yes || f.asJSON || !verb.IsTerminal(e.Stdin)):
@@ -83,6 +98,9 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	if running := launch.Writing(w.registry, "", []string{r.Workspace}); len(running) > 0 {
 		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)
 	}
+	if err := publish(e, r.Workspace); err != nil && r.Ended.IsZero() {
+		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not known: %s\n", redact.Visible(err.Error()))
+	}
 	c, err := w.openCopy(r)
 	if err != nil {
 		return err
@@ -101,6 +119,7 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	p, err := undo.Prepare(undo.Request{
 		State: w.state, Workspace: c.Workspace, Target: undo.Target{After: a.base, Session: c.ID}, Make: a.source(opened), Own: launch.OwnDirs(e), Paths: paths, Path: e.Getenv("PATH"),
+		Prefer: undo.Prefer(f.conflicts), Copy: c.Called(),
 	})
 	if err != nil {
 		return internal(err)
@@ -114,10 +133,15 @@ func (f *applyFlags) apply(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, 
 	if f.asJSON {
 		return f.json(e, w, a, p, paths)
 	}
-	if err := preview(e.Stdout, w, a, p, paths); err != nil || p.Empty() {
+	if err := f.preview(e.Stdout, w, a, p, paths); err != nil || p.Empty() {
 		return err
 	}
-	if !f.yes {
+	switch {
+	case f.parts:
+		if err := pick(e, w, p); err != nil {
+			return err
+		}
+	case !f.yes:
 		if err := ask(e, "take this over", "applied"); err != nil {
 			return err
 		}
@@ -135,8 +159,11 @@ func (f *applyFlags) apply(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, 
 // applyWords are what an undo's steps are called in an apply.
 var applyWords = map[string]string{"put back": "add", "restore": "change"}
 
-// preview lists what would be done: what is held back comes first.
-func preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan, paths []string) error {
+func applyWord(s undo.Step) string { return cmp.Or(applyWords[s.What], s.What) }
+
+// preview lists what would be done: what is held back comes first. What is chosen in
+// parts is shown later.
+func (f *applyFlags) preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan, paths []string) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, copyTitle(&a.Record))
 	for _, l := range a.stays(w, paths) {
@@ -151,11 +178,12 @@ func preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan, paths []string
 		fmt.Fprintf(&b, "  %-9s %s: %s\n", "conflict", w.show(s.Path), redact.Visible(sinceBegan(s.Detail)))
 	}
 	for _, s := range do {
-		word := s.What
-		if own := applyWords[word]; own != "" {
-			word = own
+		if !f.parts {
+			fmt.Fprintf(&b, "  %-9s %s\n", applyWord(s), strings.TrimSpace(w.show(s.Path)+" "+redact.Visible(s.Detail)))
 		}
-		fmt.Fprintf(&b, "  %-9s %s\n", word, strings.TrimSpace(w.show(s.Path)+" "+redact.Visible(s.Detail)))
+	}
+	if len(p.Files.Kept) > 0 {
+		b.WriteString("  --conflicts session takes the session's lines where both have changed some, \"mine\" yours, \"markers\" both\n")
 	}
 	if p.Empty() {
 		b.WriteString("  there is nothing to take over\n")
@@ -169,10 +197,8 @@ func preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan, paths []string
 
 // sinceBegan says when the human has changed something, from the copy's point of view.
 func sinceBegan(why string) string {
-	if strings.HasSuffix(why, "since the session") {
-		return why + " began; the session's stays in the copy"
-	}
-	return why
+	const since = "since the session"
+	return strings.Replace(why, since, since+" began", 1) + "; the session's stays in the copy"
 }
 
 // json prints the plan, and does it with --yes.

@@ -194,6 +194,14 @@ const (
 
 // change writes one file.
 func (p *printer) change(c *undo.Change) {
+	p.head(c)
+	for _, h := range c.Hunks {
+		p.hunk(h)
+	}
+}
+
+// head writes what comes before a file's lines.
+func (p *printer) head(c *undo.Change) {
 	name := p.w.show(c.Path)
 	p.line(bold, "diff "+name)
 	switch {
@@ -213,13 +221,14 @@ func (p *printer) change(c *undo.Change) {
 		p.line(bold, "--- "+side(c.Old, name))
 		p.line(bold, "+++ "+side(c.New, name))
 	}
-	for _, h := range c.Hunks {
-		p.line(cyan, fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines))
-		for _, e := range h.Edits {
-			p.line(map[byte]string{'-': red, '+': green}[e.Op], string(e.Op)+text(e.Text))
-			if e.Open {
-				p.line("", `\ No newline at end of file`)
-			}
+}
+
+func (p *printer) hunk(h undo.Hunk) {
+	p.line(cyan, fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines))
+	for _, e := range h.Edits {
+		p.line(map[byte]string{'-': red, '+': green}[e.Op], string(e.Op)+text(e.Text))
+		if e.Open {
+			p.line("", `\ No newline at end of file`)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package undocli
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,9 +31,9 @@ func NewUndo(e *launch.Env) *cobra.Command {
 		Long: `Take back what a session has changed: files of the workspace, and commits,
 branches, tags and stashes of its repository.
 
-Without a name it is the last session that has changed anything here. With the ID of
-a checkpoint the workspace goes back to that moment. With paths only these are put
-back, and git stays as it is.
+Without a name it is the last session, or the last "bawn apply", that has changed
+anything here. With the ID of a checkpoint the workspace goes back to that moment. With
+paths only these are put back, and git stays as it is.
 
 What would be done is shown first. What you have changed since the session stays,
 and is listed. A checkpoint of the present is taken before, so that an undo can be
@@ -109,7 +108,7 @@ func publish(e *launch.Env, workspace string) error {
 	}
 	o, err := launch.GitOptions(e, launch.SettingOf(e, nil).Native(), "")
 	if err == nil {
-		_, err = gitstore.Recover(context.Background(), repo, o)
+		_, err = launch.RecoverGit(repo, o)
 	}
 	return err
 }

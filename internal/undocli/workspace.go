@@ -141,9 +141,12 @@ func (w *workspace) show(path string) string { return undo.Show(w.path, path) }
 // short is as much of an ID as is shown.
 func short(id string) string { return id[:min(len(id), 8)] }
 
-// title says which session or checkpoint it is about.
+// title says which session, apply or checkpoint it is about.
 func title(t *undo.Target) string {
 	when := ago(time.Since(t.To.When))
+	if t.To.Why == checkpoint.BeforeApply {
+		return fmt.Sprintf("apply of copy %s, %s", redact.Visible(t.To.Copy), when)
+	}
 	if t.Session == "" || t.To.Why != checkpoint.AtStart {
 		return fmt.Sprintf("checkpoint %s, %s", t.To.ID, when)
 	}
@@ -188,7 +191,7 @@ func complete(e *launch.Env, cwd *string) cobra.CompletionFunc {
 // whyWords say when a checkpoint was taken.
 var whyWords = map[checkpoint.Why]string{
 	checkpoint.AtStart: "start", checkpoint.AtEnd: "end", checkpoint.AtPrompt: "prompt", checkpoint.AtTime: "in between", checkpoint.Destruction: "before a command",
-	checkpoint.BeforeUndo: "before an undo or apply", checkpoint.AtCopy: "start of a copy",
+	checkpoint.BeforeUndo: "before an undo", checkpoint.BeforeApply: "before an apply", checkpoint.AtCopy: "start of a copy",
 }
 
 // addCwd adds the flag that names another workspace.

@@ -19,14 +19,14 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 2 && os.Args[1] == testhome.GuestWord {
 		os.Exit(agent(os.Args[2]))
 	}
-	os.Exit(quarters.Main("acp", m.Run))
+	os.Exit(testhome.Main("acp", m.Run))
 }
 
 // patience ends a command that hangs.
@@ -66,16 +66,16 @@ func agent(file string) int {
 	return 0
 }
 
-// A room is a home and a project in it.
-type room struct {
+// An account is a home and a project in it.
+type account struct {
 	t *testing.T
-	*quarters.Room
+	*testhome.Account
 	shown string
 }
 
-func newRoom(t *testing.T) *room {
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	r := &room{t: t, Room: quarters.NewRoom(t, patience)}
+	r := &account{t: t, Account: testhome.NewAccount(t, patience)}
 	r.shown = r.Home + "/shown"
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	for _, d := range []string{r.Work + "/.git/hooks", r.Work + "/sub", r.shown} {
@@ -88,10 +88,10 @@ func newRoom(t *testing.T) *room {
 	return r
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
 // requests are what the agent wants, by what came of it.
-func (r *room) requests() []string {
+func (r *account) requests() []string {
 	edit := func(path string) string {
 		return fmt.Sprintf(`fs/write_text_file {"sessionId":"s","path":%q,"content":"written\n"}`, path)
 	}
@@ -113,7 +113,7 @@ func (r *room) requests() []string {
 
 // talk is an editor: it starts a line, prompts, serves what it is asked, says
 // yes to every question, and returns the agent's answers.
-func (r *room) talk(line ...string) (answers []string, questions int) {
+func (r *account) talk(line ...string) (answers []string, questions int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
@@ -162,7 +162,7 @@ type message struct {
 }
 
 // serve does what an editor is asked, without a thought.
-func (r *room) serve(in io.Writer, m *message) (asked int) {
+func (r *account) serve(in io.Writer, m *message) (asked int) {
 	result := `{}`
 	switch p := m.Params; m.Method {
 	case "session/request_permission":
@@ -184,7 +184,7 @@ func (r *room) serve(in io.Writer, m *message) (asked int) {
 }
 
 // effects are what is to be seen from outside, and what the agent was told.
-func (r *room) effects(answers []string) map[string]bool {
+func (r *account) effects(answers []string) map[string]bool {
 	there := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	told := strings.Join(answers, "\n")
 	return map[string]bool{
@@ -195,7 +195,7 @@ func (r *room) effects(answers []string) map[string]bool {
 	}
 }
 
-func (r *room) stolen() string {
+func (r *account) stolen() string {
 	text, err := os.ReadFile(r.Work + "/stolen")
 	check(r.t, err)
 	return string(text)
@@ -207,7 +207,7 @@ var harmless = map[string]bool{"wrote in the workspace": true, "read in it": tru
 // agent what its sandbox has, and no more. Without bawn all of it happens.
 func TestEditorServesTheSandbox(t *testing.T) {
 	for _, bare := range []bool{true, false} {
-		r := newRoom(t)
+		r := newAccount(t)
 		script := r.Work + "/script"
 		check(t, os.WriteFile(script, []byte(strings.Join(r.requests(), "\n")+"\n"), 0o600))
 		line := r.Guest(script)
@@ -237,7 +237,7 @@ func TestEditorServesTheSandbox(t *testing.T) {
 // TestAgentEndsWithItsEditor: an agent that does not read its end is ended
 // where its editor has gone away, with all that it has started.
 func TestAgentEndsWithItsEditor(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	word := fmt.Sprintf("9876%d", os.Getpid())
 	for _, gone := range []bool{false, true} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -12,7 +12,7 @@ import (
 )
 
 // requests are what the script makes an agent ask of an editor.
-func (y *yard) requests() []any {
+func (y *account) requests() []any {
 	tool := func(path string) any { return map[string]string{"write": path, "text": "written"} }
 	return []any{
 		"echo written > inside.txt",
@@ -53,7 +53,7 @@ func TestEditors(t *testing.T) {
 		if a.Editor() == nil {
 			return // it speaks no such protocol
 		}
-		y, e := newDesk(t, a, model)
+		y, e := newEditor(t, a, model)
 		y.env = append(y.env, a.Free...)
 		e.work(t, a.Editor()...)
 		all := []string{workspace, noted, outside, toolOutside, byTool, hook, secret, settings, deployed, pushed, removed}
@@ -63,7 +63,7 @@ func TestEditors(t *testing.T) {
 		if a.Editor() == nil {
 			return
 		}
-		y, e := newDesk(t, a, model)
+		y, e := newEditor(t, a, model)
 		e.refuses = []string{push, remover}
 		e.work(t, append([]string{bawn, "acp", "--host-port", y.port(), "--"}, a.Editor()...)...)
 		want, questions := []string{workspace, noted, deployed, removed}, 0
@@ -77,8 +77,8 @@ func TestEditors(t *testing.T) {
 	})
 }
 
-// newDesk makes a yard with an agent that works for an editor.
-func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
+// newEditor makes an account with an agent that works for an editor.
+func newEditor(t *testing.T, a clients.Client, model string) (*account, *editor) {
 	t.Helper()
 	y := newGround(t, a, model)
 	write(t, y, y.requests())
@@ -89,7 +89,7 @@ func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
 }
 
 // wantEdited compares the effects.
-func (y *yard) wantEdited(t *testing.T, names ...string) {
+func (y *account) wantEdited(t *testing.T, names ...string) {
 	t.Helper()
 	there := func(p ...string) bool { _, err := os.Lstat(filepath.Join(p...)); return err == nil }
 	got, want := y.effects(t), map[string]bool{}

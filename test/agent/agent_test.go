@@ -17,14 +17,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // mark is what the agent adds to its settings.
 const mark = "   "
 
 // everything is what the script makes an agent do, by the effect.
-func (y *yard) everything() []any {
+func (y *account) everything() []any {
 	return []any{
 		"echo written > inside.txt",
 		"echo written > " + y.outside,
@@ -54,7 +54,7 @@ const (
 )
 
 // effects looks from outside at what has happened.
-func (y *yard) effects(t *testing.T) map[string]bool {
+func (y *account) effects(t *testing.T) map[string]bool {
 	there := func(p ...string) bool { _, err := os.Lstat(filepath.Join(p...)); return err == nil }
 	return map[string]bool{
 		workspace:     there(y.work, "inside.txt"),
@@ -120,8 +120,8 @@ func TestAgents(t *testing.T) {
 	})
 }
 
-// newTask makes a yard where everything can be done, with the model at work.
-func newTask(t *testing.T, a clients.Client, model string) *yard {
+// newTask makes an account where everything can be done, with the model at work.
+func newTask(t *testing.T, a clients.Client, model string) *account {
 	t.Helper()
 	y := newGround(t, a, model)
 	write(t, y, y.everything())
@@ -129,10 +129,10 @@ func newTask(t *testing.T, a clients.Client, model string) *yard {
 	return y
 }
 
-// newGround is a yard where everything can be done, without a script.
-func newGround(t *testing.T, a clients.Client, model string) *yard {
+// newGround is an account where everything can be done, without a script.
+func newGround(t *testing.T, a clients.Client, model string) *account {
 	t.Helper()
-	y := newYard(t, a, model)
+	y := newAccount(t, a, model)
 	put(t, "deploy:\n\techo deployed >> deployed\n", y.work, "Makefile")
 	put(t, "precious\n", y.work, "keep/file")
 	check(t, os.Mkdir(filepath.Join(y.work, ".vscode"), 0o755))
@@ -141,7 +141,7 @@ func newGround(t *testing.T, a clients.Client, model string) *yard {
 }
 
 // inside is the agent as a guest.
-func (y *yard) inside(bawn string) []string {
+func (y *account) inside(bawn string) []string {
 	return append([]string{bawn, "run", "--model", "http://127.0.0.1:" + y.port(), "--"}, y.agent.Command(true)...)
 }
 
@@ -172,7 +172,7 @@ func TestVersions(t *testing.T) {
 func programs(t *testing.T) (bawn, model string) {
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "landlock", "seccomp", "notify")
 	bin := fixtureDir(t)
-	check(t, quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "test/agent/model"))
+	check(t, testhome.Programs(bin, "cmd/bawn", "cmd/bawnd", "test/agent/model"))
 	return filepath.Join(bin, "bawn"), filepath.Join(bin, "model")
 }
 
@@ -197,7 +197,7 @@ func each(t *testing.T, name string, test func(t *testing.T, a clients.Client)) 
 }
 
 // want compares the effects.
-func (y *yard) want(t *testing.T, names ...string) {
+func (y *account) want(t *testing.T, names ...string) {
 	t.Helper()
 	got := y.effects(t)
 	want := map[string]bool{}
@@ -210,7 +210,7 @@ func (y *yard) want(t *testing.T, names ...string) {
 }
 
 // checkAudit wants each refusal that Bawn itself pronounced in the log.
-func (y *yard) checkAudit(t *testing.T, bawn string) {
+func (y *account) checkAudit(t *testing.T, bawn string) {
 	t.Helper()
 	log := y.run(t, bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny", "--agent", y.agent.Name)
 	refused := resources(t, log)

@@ -21,7 +21,7 @@ import (
 // opens a session, prompts, writes and starts what it is asked to, and has its
 // human say yes, but to what refuses finds in the question.
 type editor struct {
-	y       *yard
+	y       *account
 	refuses []string // of what the human says no to, a part
 
 	mu       sync.Mutex

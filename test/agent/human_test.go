@@ -18,9 +18,9 @@ import (
 // why is what the human says with a no.
 const why = "nobody does that here"
 
-// human answers what is asked in a yard until the test ends: yes to a
+// human answers what is asked in an account until the test ends: yes to a
 // deployment and to what is written in the workspace, no to all else.
-func (y *yard) human(t *testing.T, bawn string) {
+func (y *account) human(t *testing.T, bawn string) {
 	t.Helper()
 	relay := y.cmd(context.Background(), bawn, "serve")
 	relay.Stderr = os.Stderr
@@ -43,13 +43,13 @@ func (y *yard) human(t *testing.T, bawn string) {
 }
 
 // pending are the questions, or the error of the command that lists them.
-func (y *yard) pending(ctx context.Context, bawn string) string {
+func (y *account) pending(ctx context.Context, bawn string) string {
 	out, _ := y.cmd(ctx, bawn, "approvals", "--json").CombinedOutput() // it says why, or the test is over
 	return string(out)
 }
 
 // answer says yes or no to each question that is pending.
-func (y *yard) answer(ctx context.Context, bawn string, answered map[string]bool) {
+func (y *account) answer(ctx context.Context, bawn string, answered map[string]bool) {
 	for line := range strings.Lines(y.pending(ctx, bawn)) {
 		var q struct{ ID, State, Resource string }
 		if json.Unmarshal([]byte(line), &q) != nil || q.State != "pending" || answered[q.ID] {
@@ -72,7 +72,7 @@ var commandOfHook = regexp.MustCompile(`("(?:command|bash)":) *"[^"]*bawn hook (
 
 // killHooks makes each hook that "bawn init" wrote one that is killed, and
 // code that agents load such that it can't be.
-func (y *yard) killHooks(t *testing.T) {
+func (y *account) killHooks(t *testing.T) {
 	t.Helper()
 	killed := 0
 	check(t, filepath.WalkDir(y.home, func(path string, d os.DirEntry, err error) error {
@@ -98,7 +98,7 @@ func (y *yard) killHooks(t *testing.T) {
 // reasons wants the model to be told why something was refused; pushed is what it is
 // told of the push, which a human refuses or the sandbox in which the bare repository is
 // read-only.
-func (y *yard) reasons(t *testing.T, pushed string) {
+func (y *account) reasons(t *testing.T, pushed string) {
 	t.Helper()
 	results := map[string]string{}
 	for _, r := range y.told(t) {

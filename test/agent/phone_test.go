@@ -22,7 +22,7 @@ import (
 
 // relay starts bawn serve with its page, and returns the port. It ends with
 // the test, or when end is called.
-func (y *yard) relay(t *testing.T, bawn string) (port string, end func()) {
+func (y *account) relay(t *testing.T, bawn string) (port string, end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	check(t, err)
@@ -57,7 +57,7 @@ func pageKey(t *testing.T, port string) string {
 
 // phone starts the browser, and returns when it is paired. What wait returns is
 // why the human could not do what was to be done.
-func (y *yard) phone(t *testing.T, bawn, port string) (wait func() error) {
+func (y *account) phone(t *testing.T, bawn, port string) (wait func() error) {
 	t.Helper()
 	ready := make(chan struct{})
 	mux := http.NewServeMux()

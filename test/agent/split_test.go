@@ -10,7 +10,7 @@ import (
 
 // tasks are what the script makes an agent do in two zones: ordinary work, and
 // what neither zone may.
-func (y *yard) tasks() []string {
+func (y *account) tasks() []string {
 	return []string{
 		"printf 'all: out\\nout: in\\n\\tcat in in > out\\n' > Makefile && echo text > in",
 		"make -s && cat out",
@@ -42,7 +42,7 @@ func TestSplit(t *testing.T) {
 		if !slices.Contains(splits, a.Name) {
 			return
 		}
-		y := newYard(t, a, model)
+		y := newAccount(t, a, model)
 		write(t, y, y.tasks())
 		y.serve(t)
 		words := []string{bawn, "run", "--split", "--net", "none", "--mode", "permissive", "--model", y.port()}
@@ -58,7 +58,7 @@ func TestSplit(t *testing.T) {
 }
 
 // worked wants what the model was told of the tasks.
-func (y *yard) worked(t *testing.T) {
+func (y *account) worked(t *testing.T) {
 	t.Helper()
 	told := y.read(t, y.log())
 	for _, want := range []string{`text\ntext`, "12", "work", "/tmp", "shared", "code 1", "line 3"} {

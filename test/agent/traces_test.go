@@ -21,7 +21,7 @@ var signature = regexp.MustCompile(`\n\nCo-authored-by: [^'\n]*`)
 
 // intents wants each command of the task in the log, once, with what was
 // decided about it, by whom and, where it ran, its ticket.
-func (y *yard) intents(t *testing.T, program string) {
+func (y *account) intents(t *testing.T, program string) {
 	t.Helper()
 	y.run(t, program, "audit", "verify")
 	found, tickets := map[string][]bawn.Event{}, map[string]bool{}
@@ -59,7 +59,7 @@ func (y *yard) intents(t *testing.T, program string) {
 }
 
 // commandLines are the steps of the task that are commands.
-func (y *yard) commandLines() (lines []string) {
+func (y *account) commandLines() (lines []string) {
 	for _, step := range y.task() {
 		if line, ok := step.(string); ok {
 			lines = append(lines, line)
@@ -70,7 +70,7 @@ func (y *yard) commandLines() (lines []string) {
 
 // clean wants nothing left of a session and a relay that have ended, but files
 // that are kept.
-func (y *yard) clean(t *testing.T) {
+func (y *account) clean(t *testing.T) {
 	t.Helper()
 	var left []string
 	defer func() {
@@ -84,8 +84,8 @@ func (y *yard) clean(t *testing.T) {
 	})
 }
 
-// processes are those that work in the yard's home or were told of it.
-func (y *yard) processes(t *testing.T) (found []string) {
+// processes are those that work in the account's home or were told of it.
+func (y *account) processes(t *testing.T) (found []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	check(t, err)
@@ -101,7 +101,7 @@ func (y *yard) processes(t *testing.T) (found []string) {
 }
 
 // places are sockets, and what belongs to one session.
-func (y *yard) places(t *testing.T) (found []string) {
+func (y *account) places(t *testing.T) (found []string) {
 	t.Helper()
 	perSession := []string{".cache/bawn/split", ".local/state/bawn/run/sessions", ".local/state/bawn/run/sockets"}
 	check(t, fs.WalkDir(os.DirFS(y.home), ".", func(p string, d fs.DirEntry, err error) error {
@@ -119,7 +119,7 @@ func (y *yard) places(t *testing.T) (found []string) {
 // pace is how long the agent took from being told a command to saying what
 // came of it: the median and the sum of those in both, in milliseconds. Builds
 // and what a human is asked about are left out.
-func (y *yard) pace(t *testing.T) (median, sum int64) {
+func (y *account) pace(t *testing.T) (median, sum int64) {
 	t.Helper()
 	var took []int64
 	all, steps := y.told(t), y.task()

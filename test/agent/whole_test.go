@@ -34,7 +34,7 @@ type call struct {
 }
 
 // task is a day's work: what an agent writes itself, and 36 commands.
-func (y *yard) task() []any {
+func (y *account) task() []any {
 	in := func(name string) string { return filepath.Join(y.work, name) }
 	const calc = "package calc\n\n// Add adds.\nfunc Add(a, b int) int { return a - b }\n"
 	return []any{
@@ -81,9 +81,9 @@ func (y *yard) task() []any {
 	}
 }
 
-// newWhole makes a yard with the task and a key that only the agent may hold.
-func newWhole(t *testing.T, a clients.Client, model string) *yard {
-	y := newYard(t, a, model)
+// newWhole makes an account with the task and a key that only the agent may hold.
+func newWhole(t *testing.T, a clients.Client, model string) *account {
+	y := newAccount(t, a, model)
 	y.key = keyMark + rand.Text()
 	put(t, "[user]\n\tname = dev\n\temail = dev@example.com\n", y.home, ".gitconfig")
 	check(t, os.MkdirAll(filepath.Join(y.home, ".cache/go-build"), 0o755)) // of somebody who has used it
@@ -120,7 +120,7 @@ func TestWhole(t *testing.T) {
 		}
 		compare(t, bare, split)
 		split.intents(t, bawn)
-		for name, y := range map[string]*yard{"bare": bare, "split": split} {
+		for name, y := range map[string]*account{"bare": bare, "split": split} {
 			median, sum := y.pace(t)
 			t.Logf("%s: a turn of the agent takes %d ms (median), all %d ms", name, median, sum)
 		}
@@ -128,7 +128,7 @@ func TestWhole(t *testing.T) {
 }
 
 // whole runs the task in two zones, with the relay's page on a phone.
-func (y *yard) whole(t *testing.T, bawn string) {
+func (y *account) whole(t *testing.T, bawn string) {
 	port, end := y.relay(t, bawn)
 	answered := y.phone(t, bawn, port)
 	y.serve(t)
@@ -147,7 +147,7 @@ func (y *yard) whole(t *testing.T, bawn string) {
 
 // results are what the agent's model was told of each step, without what is
 // never twice the same.
-func (y *yard) results(t *testing.T) map[string]string {
+func (y *account) results(t *testing.T) map[string]string {
 	volatile := regexp.MustCompile(`PGID: \d+|Signal: [01]\b|[0-9a-f]{64}|run_shell_command_\w+|\b\d+\.\d+s\b|\(cached\)`)
 	found := map[string]string{}
 	steps := y.task()
@@ -165,7 +165,7 @@ func (y *yard) results(t *testing.T) map[string]string {
 }
 
 // compare wants the same of both, but for what differs on purpose.
-func compare(t *testing.T, bare, split *yard) {
+func compare(t *testing.T, bare, split *account) {
 	b, s := bare.results(t), split.results(t)
 	for what, want := range map[string]string{push: "nobody rewrites history here", remove: "builtin:rm-rf"} {
 		if !strings.Contains(s[what], want) || strings.Contains(b[what], want) {
@@ -196,7 +196,7 @@ func compare(t *testing.T, bare, split *yard) {
 	if diff := cmp.Diff(bare.leaves(t), split.leaves(t)); diff != "" {
 		t.Errorf("the workspace (-bare +split):\n%s", diff)
 	}
-	for _, y := range []*yard{bare, split} {
+	for _, y := range []*account{bare, split} {
 		_, err := os.Stat(filepath.Join(y.work, "keep/file"))
 		pushed := y.run(t, "git", "-C", "remote.git", "for-each-ref")
 		if y == bare && (err == nil || pushed == "") || y == split && (err != nil || pushed != "") {
@@ -216,7 +216,7 @@ func isCut(said, whole string) bool {
 
 // leaves are the files of the workspace with their contents: not what compilers
 // make, and neither what is denied in one of the two.
-func (y *yard) leaves(t *testing.T) map[string]string {
+func (y *account) leaves(t *testing.T) map[string]string {
 	found := map[string]string{}
 	check(t, fs.WalkDir(os.DirFS(y.work), ".", func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && slices.Contains([]string{".git", "bin", "keep", "remote.git"}, p) {

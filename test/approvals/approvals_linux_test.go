@@ -23,17 +23,17 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 2 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2], os.Args[3:]))
 	}
-	os.Exit(quarters.Main("approvals", m.Run))
+	os.Exit(testhome.Main("approvals", m.Run))
 }
 
 // guest tries to reach each address, and says what came of it.
@@ -59,36 +59,36 @@ func guest(network string, addresses []string) int {
 	return 0
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-// A room is the home of somebody who works in a project.
-type room struct {
+// An account is the home of a user, with a project.
+type account struct {
 	t *testing.T
-	*quarters.Room
+	*testhome.Account
 }
 
-func newRoom(t *testing.T) *room {
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	r := &room{t, quarters.NewRoom(t, patience)}
+	r := &account{t, testhome.NewAccount(t, patience)}
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	return r
 }
 
 // reach is the command line of a session whose guest tries addresses.
-func (r *room) reach(addresses ...string) []string {
+func (r *account) reach(addresses ...string) []string {
 	words := []string{"bawn", "run", "--net", "allowlist", "--"}
 	return append(words, r.Guest(append([]string{"tcp"}, addresses...)...)...)
 }
 
 // run runs one command without a terminal.
-func (r *room) run(argv ...string) (code int, out, errs string) {
+func (r *account) run(argv ...string) (code int, out, errs string) {
 	r.t.Helper()
 	got := r.Run(r.t, argv...)
 	return got.Code, got.Out, got.Err
 }
 
 // relay starts bawn serve, and returns what kills it.
-func (r *room) relay() (kill func()) {
+func (r *account) relay() (kill func()) {
 	r.t.Helper()
 	cmd := r.Command(context.Background(), "bawn", "serve")
 	check(r.t, cmd.Start())
@@ -110,10 +110,10 @@ type question struct {
 }
 
 // pending waits for the question about a host.
-func (r *room) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
+func (r *account) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
 
 // asked waits until that many ask a question.
-func (r *room) asked(resource string, waiting int) (q question) {
+func (r *account) asked(resource string, waiting int) (q question) {
 	r.t.Helper()
 	var last string
 	defer func() {
@@ -139,8 +139,8 @@ func (r *room) asked(resource string, waiting int) (q question) {
 	return q
 }
 
-// A seat is a terminal with a session in it.
-type seat struct {
+// A terminal is a pseudo-terminal with a session in it.
+type terminal struct {
 	t      *testing.T
 	master *os.File
 	mu     sync.Mutex
@@ -148,13 +148,13 @@ type seat struct {
 	done   chan struct{}
 }
 
-func (r *room) sit(argv ...string) *seat {
+func (r *account) openTerminal(argv ...string) *terminal {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.Command(ctx, argv...)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	check(r.t, err)
-	s := &seat{t: r.t, master: master, done: make(chan struct{})}
+	s := &terminal{t: r.t, master: master, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		b := make([]byte, 4096)
@@ -177,13 +177,13 @@ func (r *room) sit(argv ...string) *seat {
 	return s
 }
 
-func (s *seat) sees(text string) {
+func (s *terminal) sees(text string) {
 	s.t.Helper()
 	s.seesAfter("", text)
 }
 
 // seesAfter waits for a text behind another one.
-func (s *seat) seesAfter(first, text string) {
+func (s *terminal) seesAfter(first, text string) {
 	s.t.Helper()
 	defer func() {
 		if s.t.Failed() {
@@ -196,7 +196,7 @@ func (s *seat) seesAfter(first, text string) {
 	})
 }
 
-func (s *seat) shown() string {
+func (s *terminal) shown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text
@@ -204,7 +204,7 @@ func (s *seat) shown() string {
 
 // answers types a key, once the prompt of a question is there, and then Enter:
 // both at once would be a paste.
-func (s *seat) answers(question, key string) {
+func (s *terminal) answers(question, key string) {
 	s.t.Helper()
 	const prompt = "[y/a/n/N/?] "
 	s.seesAfter(question, prompt)
@@ -225,20 +225,20 @@ func me() string {
 }
 
 // answer runs a verb that answers, and wants it to count.
-func (r *room) answer(argv ...string) {
+func (r *account) answer(argv ...string) {
 	r.t.Helper()
 	if code, out, errs := r.run(argv...); code != 0 {
 		r.t.Fatalf("%q: %d %s%s", argv, code, out, errs)
 	}
 }
 
-// The human answers elsewhere, the terminal is told; the relay dies with a
-// question in its hands and comes back with it; it stays away, and the terminal
-// answers alone. What was answered for good holds in later sessions.
+// The human answers elsewhere, and the terminal shows it. The relay is killed with a
+// pending question and has it when it returns. Without the relay the terminal answers
+// alone. Answers "always" hold in later sessions.
 func TestAnsweredElsewhere(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	kill := r.relay()
-	s := r.sit(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
+	s := r.openTerminal(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
 	s.sees("connect to never.test:443")
 	q := r.pending("never.test:443")
 	r.answer("bawn", "deny", q.ID[:8], "--never", "--why", "not\x1b[2J here")
@@ -278,7 +278,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 // its workspace, is not let in, and can't answer for its human by any way that
 // Bawn has.
 func TestGuestAnswersNothing(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Env = append(r.Env, "XDG_RUNTIME_DIR="+filepath.Join(r.Work, "run"))
 	check(t, os.Mkdir(filepath.Join(r.Work, "run"), 0o700))
 	r.relay()
@@ -292,7 +292,7 @@ func TestGuestAnswersNothing(t *testing.T) {
 	if strings.Contains(inside, "reached") || strings.Count(inside, "refused") != 2 {
 		t.Errorf("from inside: %s", inside)
 	}
-	s := r.sit(r.reach("some.test:443")...)
+	s := r.openTerminal(r.reach("some.test:443")...)
 	s.sees("connect to some.test:443")
 	q := r.pending("some.test:443")
 	for _, way := range [][]string{

@@ -9,7 +9,7 @@ import (
 
 // away starts a session without a terminal whose questions do what is said, and returns
 // what it has written once it has ended.
-func (r *room) away(how string, words ...string) <-chan string {
+func (r *account) away(how string, words ...string) <-chan string {
 	out := make(chan string, 1)
 	argv := []string{"bawn", "run", "--net", "allowlist", "--ask-timeout", "25s"}
 	if how != "" {
@@ -22,10 +22,10 @@ func (r *room) away(how string, words ...string) <-chan string {
 	return out
 }
 
-// TestWhileAway: where nobody could answer, a question is denied at once or waits for who
-// comes, as the session was started, and the agent is told what to do meanwhile.
+// TestWhileAway: without anybody who could answer, a question is denied at once or waits,
+// as the session was started, and the agent is told what to do meanwhile.
 func TestWhileAway(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	connect := append([]string{"--"}, r.Guest("tcp", "away.test:443")...)
 	split := []string{"--split", "--", "/bin/sh", "-c", "git push origin fix"}
 	const meanwhile = "go on with what does not need it"

@@ -19,7 +19,7 @@ import (
 )
 
 // told is what an agent says to its hook before it uses a tool.
-func (r *room) told(tool, input string) string {
+func (r *account) told(tool, input string) string {
 	return fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":%q,"tool_name":%q,"tool_input":%s}`, r.Work, tool, input)
 }
 
@@ -33,12 +33,12 @@ type hooked struct {
 }
 
 // hook calls one for Claude Code, which waits for as long as timeout says.
-func (r *room) hook(timeout string, message io.Reader) *hooked {
+func (r *account) hook(timeout string, message io.Reader) *hooked {
 	r.t.Helper()
 	return r.hookOf("claude", timeout, message)
 }
 
-func (r *room) hookOf(agent, timeout string, message io.Reader) *hooked {
+func (r *account) hookOf(agent, timeout string, message io.Reader) *hooked {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	cmd := r.Command(ctx, "bawn", "hook", agent, "--timeout", timeout)
@@ -73,7 +73,7 @@ func (h *hooked) answers(allow bool) string {
 // TestHookAsks has an unsandboxed agent's hook put a question to the human, who answers
 // elsewhere, does not answer, or whose relay dies.
 func TestHookAsks(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	kill := r.relay()
 	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
@@ -98,7 +98,7 @@ func TestHookAsks(t *testing.T) {
 // at once, each a process of its own: it is one question. Of another session of
 // the agent's it is another.
 func TestHooksAskAsOne(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.relay()
 	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
@@ -115,7 +115,7 @@ func TestHooksAskAsOne(t *testing.T) {
 
 // TestHookIsInTime keeps a hook waiting for its message, and for its human.
 func TestHookIsInTime(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	silent, w, err := os.Pipe()
 	check(t, err)
 	defer w.Close()
@@ -132,7 +132,7 @@ func TestHookIsInTime(t *testing.T) {
 }
 
 // sh runs a line as an agent would.
-func (r *room) sh(line string) string {
+func (r *account) sh(line string) string {
 	r.t.Helper()
 	cmd := r.Command(r.t.Context(), "bawn", "-c", line)
 	cmd.Path = "/bin/sh"
@@ -147,7 +147,7 @@ func (r *room) sh(line string) string {
 // agent would: it is what was judged, where it was judged, in a sandbox.
 func TestHookMoves(t *testing.T) {
 	testenv.Need(t, "make")
-	r := newRoom(t)
+	r := newAccount(t)
 	outside := filepath.Join(r.Home, "outside")
 	recipe := "all:\n\t@pwd; echo \"[$$SECRET_TOKEN]\"; touch made; touch " + outside + " || true\n"
 	check(t, os.WriteFile(filepath.Join(r.Work, "Makefile"), []byte(recipe), 0o644))
@@ -176,7 +176,7 @@ func TestHookMoves(t *testing.T) {
 }
 
 // elsewhere makes another project, and what leads there from this one.
-func (r *room) elsewhere() (other string) {
+func (r *account) elsewhere() (other string) {
 	r.t.Helper()
 	other = filepath.Join(filepath.Dir(r.Work), "other")
 	for _, dir := range []string{other, filepath.Join(r.Work, "sub"), filepath.Join(r.Work, ".git")} {
@@ -189,7 +189,7 @@ func (r *room) elsewhere() (other string) {
 // TestHookKeepsToItsWorkspace has a model name the place where its command is to
 // run, in each of the ways that there are.
 func TestHookKeepsToItsWorkspace(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	other := r.elsewhere()
 	const text = "echo evil >f"
 	own := func(workspace, dir string) string {
@@ -241,7 +241,7 @@ func TestHookKeepsToItsWorkspace(t *testing.T) {
 // TestHookIsNotMovedAway exchanges the directory of a command for a link, after
 // it was judged: what may be written stays what it was.
 func TestHookIsNotMovedAway(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	other, sub := r.elsewhere(), filepath.Join(r.Work, "sub")
 	h := r.hookOf("pi", "60s", strings.NewReader(fmt.Sprintf(`{"v":"1","event":"tool_call","tool":"bash","cwd":%q,"input":{"command":"pwd; touch made || true","workdir":"sub"}}`, r.Work)))
 	<-h.done
@@ -270,7 +270,7 @@ func TestHookIsNotMovedAway(t *testing.T) {
 // decides, asks its human and records; what the sandbox does not let it write
 // can't be had by asking.
 func TestHookInside(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.relay()
 	for name, message := range map[string]string{
 		"tool": r.told("mcp__x__y", "{}"), "in": r.told("Write", fmt.Sprintf(`{"file_path":%q}`, filepath.Join(r.Work, "a"))), "out": r.told("Write", `{"file_path":"/opt/bawn-test"}`),
@@ -308,7 +308,7 @@ func TestHookInside(t *testing.T) {
 // to what would be allowed: an agent would take silence for "go on". With a reader
 // the same is answered.
 func TestHookWithoutReader(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	message := filepath.Join(r.Work, "message")
 	for _, c := range []struct {
 		tool, input, first, to string

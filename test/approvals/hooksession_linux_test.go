@@ -12,7 +12,7 @@ import (
 // call is a process of its own, and the same action is not asked about again. What
 // is not the same is.
 func TestHookAnswersForTheSession(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.relay()
 	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
@@ -67,7 +67,7 @@ func TestHookAnswersForTheSession(t *testing.T) {
 }
 
 // answered is a call of a hook that asks, and is answered so.
-func (r *room) answered(how, agent, message, resource string, flags ...string) {
+func (r *account) answered(how, agent, message, resource string, flags ...string) {
 	r.t.Helper()
 	h := r.hookOf(agent, "60s", strings.NewReader(message))
 	r.answer(append([]string{"bawn", how, r.pending(resource).ID}, flags...)...)

@@ -29,7 +29,7 @@ print("errno", ctypes.get_errno())
 // human has answered, whatever starts it, while all else goes on. A yes is for the words
 // that were shown.
 func TestProgramsAreAskedAbout(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	line := []string{"--", "/bin/sh", "-c", "(env id; echo ended) & echo meanwhile >meanwhile; wait"}
 	if got := testenv.Receive(t, "the control", r.away("deny", line...)); !strings.Contains(got, "uid=") {
 		t.Fatalf("without a rule: %s", got)
@@ -71,7 +71,7 @@ func TestProgramsAreAskedAbout(t *testing.T) {
 }
 
 // has reports whether the workspace has a file.
-func (r *room) has(name string) bool {
+func (r *account) has(name string) bool {
 	_, err := os.Lstat(filepath.Join(r.Work, name))
 	return err == nil
 }
@@ -79,7 +79,7 @@ func (r *room) has(name string) bool {
 // TestLinesNamePrograms: in a split session a yes to a line is for the programs that it
 // names, once. What a script starts is asked about by itself.
 func TestLinesNamePrograms(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Put(t, filepath.Join(r.Work, "script.sh"), "id -u\n", 0o644)
 	line := func(text string) <-chan string { return r.away("wait", "--split", "--", "/bin/sh", "-c", text) }
 	uid := fmt.Sprintf("%d\n", os.Getuid())

@@ -30,7 +30,7 @@ type relayStatus struct {
 	Page                       string
 }
 
-func (r *room) status() (s relayStatus) {
+func (r *account) status() (s relayStatus) {
 	r.t.Helper()
 	code, out, errs := r.run("bawn", "serve", "--status", "--json")
 	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil {
@@ -40,7 +40,7 @@ func (r *room) status() (s relayStatus) {
 }
 
 // serves starts a relay in the background with a page, which the test stops.
-func (r *room) serves() (s relayStatus) {
+func (r *account) serves() (s relayStatus) {
 	r.t.Helper()
 	code, out, errs := r.run("bawn", "serve", "-d", "--listen", "127.0.0.1:0")
 	if code != 0 || !strings.Contains(out, "page: https://localhost:") || strings.Contains(out+errs, "level=") {
@@ -53,7 +53,7 @@ func (r *room) serves() (s relayStatus) {
 // TestServeObeys: a relay starts where a session needs one, gives way to the one that
 // its user starts, and does not come back once its user has stopped it.
 func TestServeObeys(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	if s := r.status(); s.Running || s.Stopped {
 		t.Errorf("at first: %+v", s)
 	}
@@ -87,7 +87,7 @@ func TestServeObeys(t *testing.T) {
 }
 
 // staysStopped has sessions and a person need the relay that was stopped.
-func (r *room) staysStopped() {
+func (r *account) staysStopped() {
 	r.t.Helper()
 	const why = "bawn serve --stop"
 	got := testenv.Receive(r.t, "a command", r.away("wait", "--split", "--", "/bin/sh", "-c", "terraform apply"))
@@ -108,7 +108,7 @@ func (r *room) staysStopped() {
 // TestServeIsNotForGuests: a guest that says it is no guest does not end the relay, nor
 // marks it as stopped. That its user does is the control, in TestServeObeys.
 func TestServeIsNotForGuests(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	before := r.serves()
 	bawnd := filepath.Join(r.Bin, "bawnd")
 	for _, line := range []string{bawnd + " serve --stop", "env -u BAWN_SESSION " + bawnd + " serve --stop", "env -u BAWN_SESSION " + bawnd + " serve -d --listen 127.0.0.1:0"} {
@@ -122,7 +122,7 @@ func TestServeIsNotForGuests(t *testing.T) {
 // TestServeStopsUnits: a relay of the system's is ended there, where its socket would
 // start it again.
 func TestServeStopsUnits(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	fake := filepath.Join(t.TempDir(), "systemctl")
 	said := fake + ".said"
 	check(t, os.WriteFile(fake, []byte("#!/bin/sh\necho \"$@\" >>"+said+"\n"), 0o700))
@@ -141,7 +141,7 @@ func TestServeStopsUnits(t *testing.T) {
 }
 
 // activated starts a relay as systemd does, with its socket.
-func (r *room) activated() {
+func (r *account) activated() {
 	r.t.Helper()
 	run := filepath.Join(r.Home, ".local/state/bawn/run")
 	check(r.t, os.MkdirAll(run, 0o700))
@@ -172,7 +172,7 @@ func (r *room) activated() {
 // TestServeForThePhone follows the recipes of docs/relay.md: the page has the name that
 // the phone uses, with a certificate for it, and what "bawn pair" prints leads there.
 func TestServeForThePhone(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	ca, err := webui.OpenAuthority(t.TempDir(), "box.tail1234.ts.net", time.Now)
 	check(t, err)
 	own := r.ownCertificate(ca)
@@ -204,7 +204,7 @@ func TestServeForThePhone(t *testing.T) {
 }
 
 // ownCertificate writes what "tailscale cert" would, and returns the flags for it.
-func (r *room) ownCertificate(ca *webui.Authority) []string {
+func (r *account) ownCertificate(ca *webui.Authority) []string {
 	pair, err := ca.Certificate()
 	check(r.t, err)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -216,7 +216,7 @@ func (r *room) ownCertificate(ca *webui.Authority) []string {
 
 // fetched is a file of the page that runs, as a device gets it which resolves its name
 // to this machine.
-func (r *room) fetched(name, path string, c *tls.Config) []byte {
+func (r *account) fetched(name, path string, c *tls.Config) []byte {
 	r.t.Helper()
 	page, err := url.Parse(r.status().Page)
 	check(r.t, err)

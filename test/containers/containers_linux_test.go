@@ -22,7 +22,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/dockerapi"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func build(t *testing.T) string {
 		t.Fatal(err)
 	}
 	programs = dir
-	if err := quarters.Programs(dir, "cmd/bawn", "cmd/bawnd"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn", "cmd/bawnd"); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // effectsName is the directory of the workspace in which commands leave what
@@ -53,7 +53,7 @@ func agent(name string) int {
 		work.Go(func() {
 			for n := 0; !stop.Load(); n++ {
 				id := fmt.Sprintf("%s-%d-%d", name, lane, n)
-				err := exec.Command("/bin/sh", "-c", strings.Join([]string{self, quarters.GuestWord, markWord, id}, " ")).Run()
+				err := exec.Command("/bin/sh", "-c", strings.Join([]string{self, testhome.GuestWord, markWord, id}, " ")).Run()
 				code := 0
 				var exit *exec.ExitError
 				if errors.As(err, &exit) {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/attach"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // How many sessions lose their host: some while their agent works, some before
@@ -30,7 +30,7 @@ const (
 // gone with them; what was executed is in the log; nothing of theirs is left
 // once another session has started.
 func TestHostsKilled(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.allow()
 	dead := map[string]bool{}
 	for i := range atWork {
@@ -74,18 +74,18 @@ func TestHostsKilled(t *testing.T) {
 
 // allow has the owner allow the guest's commands, so that they come one after
 // the other.
-func (r *room) allow() {
+func (r *account) allow() {
 	r.t.Helper()
 	r.Rule(r.t, "allow", "command", strings.Join(r.Guest("*"), " "))
 }
 
-func (r *room) words(flags []string, name string) []string {
+func (r *account) words(flags []string, name string) []string {
 	words := append([]string{"bawn", "run", "--split", "--net", "none", "--quiet"}, flags...)
 	return append(append(words, "--"), r.Guest("agent", name)...)
 }
 
 // detach starts a split session in the background.
-func (r *room) detach(name string) (id string, pid int) {
+func (r *account) detach(name string) (id string, pid int) {
 	r.t.Helper()
 	id = strings.TrimSpace(r.run(r.words([]string{"--detach"}, name)...))
 	list, err := attach.List(r.runtime())
@@ -97,7 +97,7 @@ func (r *room) detach(name string) (id string, pid int) {
 }
 
 // killHost kills a host, and waits for the end of everything in its sandboxes.
-func (r *room) killHost(name string, pid int) {
+func (r *account) killHost(name string, pid int) {
 	r.t.Helper()
 	tree := below(pid)
 	if len(tree) < 4 { // the firsts of two zones, the agent, the executor
@@ -115,7 +115,7 @@ func (r *room) killHost(name string, pid int) {
 }
 
 // killStart kills a host that starts a session at its owner's terminal.
-func (r *room) killStart(name string, after time.Duration) {
+func (r *account) killStart(name string, after time.Duration) {
 	r.t.Helper()
 	cmd := r.Command(context.Background(), r.words(nil, name)...)
 	in, err := cmd.StdinPipe() // open, so that the agent works
@@ -129,7 +129,7 @@ func (r *room) killStart(name string, after time.Duration) {
 }
 
 // listed is what bawn ps says.
-func (r *room) listed() map[string]attach.State {
+func (r *account) listed() map[string]attach.State {
 	r.t.Helper()
 	var list []attach.Entry
 	check(r.t, json.Unmarshal([]byte(r.run("bawn", "ps", "--json", "--all")), &list))
@@ -142,7 +142,7 @@ func (r *room) listed() map[string]attach.State {
 
 // nothingLeft starts another session, which sweeps, and looks what the dead
 // ones have left.
-func (r *room) nothingLeft() {
+func (r *account) nothingLeft() {
 	r.t.Helper()
 	r.run("bawn", "run", "--split", "--net", "none", "--quiet", "--", "/bin/true")
 	for _, pattern := range []string{
@@ -210,7 +210,7 @@ func startOf(pid int) (string, bool) {
 func called(name string) (pids []int) {
 	for _, pid := range processes() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if _, alive := startOf(pid); err == nil && alive && strings.HasSuffix(string(text), "\x00"+quarters.GuestWord+"\x00agent\x00"+name+"\x00") && strings.Contains(string(text), quarters.Bin()) {
+		if _, alive := startOf(pid); err == nil && alive && strings.HasSuffix(string(text), "\x00"+testhome.GuestWord+"\x00agent\x00"+name+"\x00") && strings.Contains(string(text), testhome.Bin()) {
 			pids = append(pids, pid)
 		}
 	}

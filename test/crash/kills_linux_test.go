@@ -23,7 +23,7 @@ func TestRandomKills(t *testing.T) {
 	for _, provider := range []string{"native", "bwrap", "landlock"} {
 		t.Run(provider, func(t *testing.T) {
 			testenv.Need(t, "userns", "landlock", "bwrap")
-			r := newRoom(t)
+			r := newAccount(t)
 			tmp := filepath.Join(r.Home, "tmp")
 			check(t, os.Mkdir(tmp, 0o700))
 			r.Env = append(r.Env, "TMPDIR="+tmp)
@@ -33,7 +33,7 @@ func TestRandomKills(t *testing.T) {
 				cmd := r.Command(context.Background(), "bawn", "run", "--provider", provider, "--net", "none", "--quiet", "--", "/bin/sleep", seconds)
 				check(t, cmd.Start())
 				time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond) // the moment is what is tried
-				guests += len(r.ofRoom("/bin/sleep\x00" + seconds))
+				guests += len(r.processesWith("/bin/sleep\x00" + seconds))
 				check(t, cmd.Process.Kill())
 				_ = cmd.Wait() // it was killed
 			}
@@ -49,7 +49,7 @@ func TestRandomKills(t *testing.T) {
 			}()
 			r.until("the end of all that the sessions had", func() bool {
 				r.run("bawn", "ps")
-				left = append(r.ofRoom(r.Home), r.ofRoom("/bin/sleep\x00"+seconds)...)
+				left = append(r.processesWith(r.Home), r.processesWith("/bin/sleep\x00"+seconds)...)
 				for _, pattern := range []string{
 					filepath.Join(r.runtime(), "sockets", "*"), filepath.Join(r.runtime(), "sessions", "*"), filepath.Join(r.runtime(), "*.sock"),
 					filepath.Join(r.cache, "split", "*"), filepath.Join(tmp, "*"),
@@ -64,8 +64,8 @@ func TestRandomKills(t *testing.T) {
 	}
 }
 
-// ofRoom lists the processes in whose words or environment a text is.
-func (r *room) ofRoom(text string) (list []string) {
+// processesWith lists the processes in whose words or environment a text is.
+func (r *account) processesWith(text string) (list []string) {
 	for _, pid := range processes() {
 		if _, alive := startOf(pid); !alive || pid == os.Getpid() {
 			continue

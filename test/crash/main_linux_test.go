@@ -10,31 +10,31 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends what hangs.
 const patience = 40 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 2 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2], os.Args[3:]))
 	}
-	os.Exit(quarters.Main("crash", m.Run))
+	os.Exit(testhome.Main("crash", m.Run))
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-// A room is the home of somebody who works in a project.
-type room struct {
+// An account is the home of a user, with a project.
+type account struct {
 	t *testing.T
-	*quarters.Room
+	*testhome.Account
 	state, cache string
 }
 
-func newRoom(t *testing.T) *room {
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	r := &room{t: t, Room: quarters.NewRoom(t, patience)}
+	r := &account{t: t, Account: testhome.NewAccount(t, patience)}
 	r.state, r.cache = filepath.Join(r.Home, ".local/state/bawn"), filepath.Join(r.Home, ".cache/bawn")
 	check(t, os.MkdirAll(filepath.Join(r.Work, effectsName), 0o755))
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
@@ -42,11 +42,11 @@ func newRoom(t *testing.T) *room {
 }
 
 // runtime is where sockets and the registry are.
-func (r *room) runtime() string { return filepath.Join(r.state, "run") }
+func (r *account) runtime() string { return filepath.Join(r.state, "run") }
 
 // run runs a command to its end, which must be a good one, and returns what it
 // prints.
-func (r *room) run(argv ...string) string {
+func (r *account) run(argv ...string) string {
 	r.t.Helper()
 	got := r.Run(r.t, argv...)
 	if got.Code != 0 {
@@ -56,16 +56,16 @@ func (r *room) run(argv ...string) string {
 }
 
 // until waits for what is to come.
-func (r *room) until(what string, holds func() bool) {
+func (r *account) until(what string, holds func() bool) {
 	r.t.Helper()
-	quarters.Until(r.t, patience, what, holds)
+	testhome.Until(r.t, patience, what, holds)
 }
 
 // An effect is what a command of a guest has left: when.
 type effect struct{ at []time.Time }
 
 // effects are those of all commands, by the command's own name.
-func (r *room) effects() map[string]effect {
+func (r *account) effects() map[string]effect {
 	r.t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.Work, effectsName, "*"))
 	check(r.t, err)
@@ -87,7 +87,7 @@ func (r *room) effects() map[string]effect {
 
 // decisions are the events about commands, by the command's own name, and how
 // many records the log has. The log must verify.
-func (r *room) decisions() map[string][]bawn.Event {
+func (r *account) decisions() map[string][]bawn.Event {
 	r.t.Helper()
 	dir := filepath.Join(r.state, "audit")
 	report, err := audit.Verify(dir)
@@ -106,7 +106,7 @@ func (r *room) decisions() map[string][]bawn.Event {
 
 // recorded compares one command's effect with what the log says of it: no
 // effect without exactly one permission, which was there first.
-func (r *room) recorded(id string, e effect, events []bawn.Event) {
+func (r *account) recorded(id string, e effect, events []bawn.Event) {
 	r.t.Helper()
 	var allowed []bawn.Event
 	for _, ev := range events {

@@ -37,7 +37,7 @@ const sessions = 5
 // executed once at most, what was denied never, and nothing was executed that
 // the log does not allow.
 func TestRelayKilled(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Decide(t) // so that each command is asked about
 	t.Cleanup(func() {
 		if pid := r.relay(); pid > 0 {
@@ -73,7 +73,7 @@ func allowed(id string) bool {
 }
 
 // ensure starts a relay where none listens.
-func (r *room) ensure() {
+func (r *account) ensure() {
 	r.t.Helper()
 	check(r.t, os.MkdirAll(r.state, 0o700))
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -86,7 +86,7 @@ func (r *room) ensure() {
 }
 
 // relay returns the process that listens where hosts ask, or 0.
-func (r *room) relay() int {
+func (r *account) relay() int {
 	conn, err := net.Dial("unix", filepath.Join(r.runtime(), places.HostsSocket))
 	if err != nil {
 		return 0
@@ -102,7 +102,7 @@ func (r *room) relay() int {
 
 // killRelay kills the relay that runs, as it comes up or at work. Every other
 // time the sessions have to start the next one.
-func (r *room) killRelay(i int) {
+func (r *account) killRelay(i int) {
 	r.t.Helper()
 	if i%2 == 0 {
 		r.ensure()
@@ -117,7 +117,7 @@ func (r *room) killRelay(i int) {
 }
 
 // human answers all that is asked, as long as ctx lasts.
-func (r *room) human(ctx context.Context) {
+func (r *account) human(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.answer(ctx, bawnv1connect.NewApprovalServiceClient(api.Client(filepath.Join(r.runtime(), places.APISocket)), "http://relay"))
 		time.Sleep(5 * time.Millisecond) // the relay is gone, or the test over
@@ -125,7 +125,7 @@ func (r *room) human(ctx context.Context) {
 }
 
 // answer answers until the relay is gone.
-func (r *room) answer(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) {
+func (r *account) answer(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	changes, err := relay.Watch(ctx, &bawnv1.ApprovalServiceWatchRequest{})
@@ -149,7 +149,7 @@ func (r *room) answer(ctx context.Context, relay bawnv1connect.ApprovalServiceCl
 
 // A crew is a session with its agent.
 type crew struct {
-	r     *room
+	r     *account
 	name  string
 	cmd   *exec.Cmd
 	input io.Closer
@@ -157,7 +157,7 @@ type crew struct {
 }
 
 // start starts a split session.
-func (r *room) start(name string) *crew {
+func (r *account) start(name string) *crew {
 	r.t.Helper()
 	cmd := r.Command(context.Background(), r.words(nil, name)...)
 	in, err := cmd.StdinPipe()
@@ -191,7 +191,7 @@ func (c *crew) end(ended map[string]int) {
 }
 
 // compare sets what the agents saw beside what was done and what is recorded.
-func (r *room) compare(ended map[string]int) {
+func (r *account) compare(ended map[string]int) {
 	t := r.t
 	effects, decisions := r.effects(), r.decisions()
 	done, refused, unheard := 0, 0, 0

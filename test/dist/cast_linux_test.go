@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 	"github.com/bawn-dev/bawn/test/dist/picture"
 )
 
@@ -82,7 +82,7 @@ func cast(t *testing.T, file string) {
 func dress(t *testing.T, r *root, file string) {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(r.dir, name) }
-	if err := quarters.Programs(at("var"), "test/agent/model"); err != nil {
+	if err := testhome.Programs(at("var"), "test/agent/model"); err != nil {
 		t.Fatal(err)
 	}
 	r.host("cp", file, at("opt"))

@@ -15,20 +15,20 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
-// keyring is a desk whose owner has an ssh-agent, and servers outside into
+// keyring is an account whose user has an ssh-agent, and servers outside into
 // which its key may log in: db.test and a.wild.test with one host key,
 // other.test with another. All are in known_hosts.
 type keyring struct {
-	*desk
+	*account
 	user, socket, dir string
 }
 
 func newKeyring(t *testing.T) *keyring {
 	t.Helper()
-	d := newDesk(t, "sshd")
+	d := newAccount(t, "sshd")
 	me, err := user.Current()
 	check(t, err)
-	k := &keyring{desk: d, user: me.Username, socket: filepath.Join(d.home, "a.sock"), dir: filepath.Join(d.home, "keys")}
+	k := &keyring{account: d, user: me.Username, socket: filepath.Join(d.home, "a.sock"), dir: filepath.Join(d.home, "keys")}
 	check(t, os.MkdirAll(k.dir, 0o755))
 	var known strings.Builder
 	for name, hosts := range map[string][]string{"one": {"db.test", "a.wild.test"}, "two": {"other.test"}} {

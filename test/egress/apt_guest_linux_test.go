@@ -27,7 +27,7 @@ Acquire::Retries "0";
 // TestApt updates from a repository and downloads a package of it over plain
 // HTTP, with the default profile.
 func TestApt(t *testing.T) {
-	d := newDesk(t, "apt")
+	d := newAccount(t, "apt")
 	host := at("deb", "*.debian.org")
 	deb := d.deb(t)
 	d.publish(t, host, "lab/pool/tiny_1.0_all.deb", deb)
@@ -39,7 +39,7 @@ func TestApt(t *testing.T) {
 }
 
 // deb makes a package.
-func (d *desk) deb(t *testing.T) string {
+func (d *account) deb(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(d.home, "tiny")
 	put(t, "tiny works\n", dir, "usr/share/tiny")

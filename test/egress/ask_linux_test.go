@@ -18,8 +18,8 @@ import (
 // prompt ends a question.
 const prompt = "n/N/?] "
 
-// A seat is a terminal with a session in it, and what has been on its screen.
-type seat struct {
+// A terminal is a pseudo-terminal with a session in it, and what has been on its screen.
+type terminal struct {
 	t    *testing.T
 	tty  *os.File
 	mu   sync.Mutex
@@ -28,14 +28,14 @@ type seat struct {
 	code int
 }
 
-// sit starts a guest at a terminal.
-func (d *desk) sit(t *testing.T, flags []string, line string) *seat {
+// openTerminal starts a guest at a terminal.
+func (d *account) openTerminal(t *testing.T, flags []string, line string) *terminal {
 	t.Helper()
-	return d.sitWith(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
+	return d.atTerminal(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
 }
 
-// sitWith starts a command at a terminal.
-func (d *desk) sitWith(t *testing.T, argv ...string) *seat {
+// atTerminal starts a command at a terminal.
+func (d *account) atTerminal(t *testing.T, argv ...string) *terminal {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -44,7 +44,7 @@ func (d *desk) sitWith(t *testing.T, argv ...string) *seat {
 	cmd.WaitDelay = 0
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 250})
 	check(t, err)
-	s := &seat{t: t, tty: tty, done: make(chan struct{})}
+	s := &terminal{t: t, tty: tty, done: make(chan struct{})}
 	t.Cleanup(func() { tty.Close() })
 	read := make(chan struct{})
 	go func() {
@@ -70,19 +70,19 @@ func (d *desk) sitWith(t *testing.T, argv ...string) *seat {
 }
 
 // screen is what has been on it so far.
-func (s *seat) screen() string {
+func (s *terminal) screen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text
 }
 
 // see waits for words on the screen.
-func (s *seat) see(words string) {
+func (s *terminal) see(words string) {
 	s.t.Helper()
 	s.within(20*time.Second, words)
 }
 
-func (s *seat) within(most time.Duration, words string) {
+func (s *terminal) within(most time.Duration, words string) {
 	s.t.Helper()
 	for end := time.Now().Add(most); !strings.Contains(s.screen(), words); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -93,7 +93,7 @@ func (s *seat) within(most time.Duration, words string) {
 
 // say types a line, and Enter once that is on the screen and a moment is over:
 // what comes together is a paste.
-func (s *seat) say(words string) {
+func (s *terminal) say(words string) {
 	s.t.Helper()
 	from := len(s.screen())
 	s.presses(words)
@@ -102,14 +102,14 @@ func (s *seat) say(words string) {
 	s.presses("\n")
 }
 
-func (s *seat) presses(keys string) {
+func (s *terminal) presses(keys string) {
 	s.t.Helper()
 	_, err := s.tty.WriteString(keys)
 	check(s.t, err)
 }
 
 // end waits for the session's, and returns the screen.
-func (s *seat) end() string {
+func (s *terminal) end() string {
 	s.t.Helper()
 	select {
 	case <-s.done:
@@ -127,9 +127,9 @@ const (
 // TestAskYes holds what wants to an unknown host until the human says yes, and
 // asks once.
 func TestAskYes(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
 	if !strings.Contains(s.screen(), "connect to "+askable) {
 		t.Errorf("the question does not say what it is about:\n%s", s.screen())
@@ -150,9 +150,9 @@ func TestAskYes(t *testing.T) {
 
 // TestAskNo refuses them all when the human says no, and does not ask again.
 func TestAskNo(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
 	s.say("n")
 	screen := s.end()
@@ -167,10 +167,10 @@ func TestAskNo(t *testing.T) {
 
 // TestAskInVain refuses when nobody has answered in time.
 func TestAskInVain(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
 	begin := time.Now()
-	s := d.sit(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
+	s := d.openTerminal(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
 	screen := s.end()
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("it ended after %v, want more than a second", took)
@@ -184,7 +184,7 @@ func TestAskInVain(t *testing.T) {
 // TestAskNobody refuses at once, and says what to do, where there is no
 // terminal.
 func TestAskNobody(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	r := d.inside(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc; curl -sS -m 30 http://askable.test/")
 	if r.took > soon || strings.Contains(r.out, "this is") {
 		t.Errorf("after %v: %s", r.took, r.out)
@@ -200,10 +200,10 @@ func TestAskNobody(t *testing.T) {
 // just then. Keys that come too soon for a human to have read the question are
 // ignored.
 func TestAskTooSoon(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	for try := 1; ; try++ {
 		m := d.now(t)
-		s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
+		s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
 		s.see("the guest wants to")
 		s.presses("y")
 		time.Sleep(100 * time.Millisecond)
@@ -224,9 +224,9 @@ func TestAskTooSoon(t *testing.T) {
 // TestAskNamesTheProgram: a question names the program behind the connection, as
 // its file is called and with nothing of it in control of the terminal.
 func TestAskNamesTheProgram(t *testing.T) {
-	d := newDesk(t, "bwrap")
+	d := newAccount(t, "bwrap")
 	for _, provider := range []string{"native", "bwrap"} {
-		s := d.sit(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
+		s := d.openTerminal(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
 		s.see(prompt)
 		if screen := s.screen(); !strings.Contains(screen, `inno\x1b[2Jcent" (from "`) || strings.Contains(screen, "inno\x1b[2Jcent") {
 			t.Errorf("%s: the question names no program, or as the guest wants it:\n%q", provider, screen)

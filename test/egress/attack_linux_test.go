@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An attack is a line of shell that reaches something on the desk, and must
+// An attack is a line of shell that reaches something on the machine, and must
 // not as a guest.
 type attack struct {
 	line  string
@@ -35,9 +35,9 @@ func allow(entries ...string) []string {
 	return flags
 }
 
-// attacks runs each twice, on the desk and as a guest; those with the same
+// attacks runs each twice, on the machine and as a guest; those with the same
 // flags in one session.
-func attacks(t *testing.T, d *desk, list map[string]attack) {
+func attacks(t *testing.T, d *account, list map[string]attack) {
 	t.Helper()
 	groups := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -59,7 +59,7 @@ func attacks(t *testing.T, d *desk, list map[string]attack) {
 }
 
 // group runs attacks one after the other in one session.
-func (d *desk) group(t *testing.T, names []string, group []attack) {
+func (d *account) group(t *testing.T, names []string, group []attack) {
 	t.Helper()
 	lines := make([]string, len(group))
 	all := attack{flags: group[0].flags}
@@ -88,7 +88,7 @@ func (d *desk) group(t *testing.T, names []string, group []attack) {
 }
 
 // lines runs lines of shell in one session and returns what became of each.
-func (d *desk) lines(t *testing.T, run func(script string) result, lines []string) []result {
+func (d *account) lines(t *testing.T, run func(script string) result, lines []string) []result {
 	t.Helper()
 	const mark = "@@next "
 	var script strings.Builder
@@ -116,7 +116,7 @@ func (d *desk) lines(t *testing.T, run func(script string) result, lines []strin
 
 // nothingElse wants that nobody outside was reached or asked for but those
 // whom the guest may reach, and with no path that is called closed.
-func (d *desk) nothingElse(t *testing.T, m mark, a attack) {
+func (d *account) nothingElse(t *testing.T, m mark, a attack) {
 	t.Helper()
 	may := append(a.may, "allowed.test")
 	var places []string
@@ -158,7 +158,7 @@ func plain6(s string) string {
 
 // TestAddresses attacks with addresses that no rule names.
 func TestAddresses(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	const greeting, v6 = "this is", "[" + publicV6 + "15]"
 	list := map[string]attack{
 		"v4":                   {line: "curl -sS -m 30 http://93.184.215.15/", want: greeting},
@@ -194,7 +194,7 @@ func TestAddresses(t *testing.T) {
 
 // TestNames attacks with names: what they look like, and where they lead.
 func TestNames(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	const greeting = "this is"
 	list := map[string]attack{
 		"denied":           {line: "curl -sS -m 30 https://denied.test/", want: greeting},
@@ -223,9 +223,9 @@ func TestNames(t *testing.T) {
 	attacks(t, d, list)
 }
 
-// TestOwnMachine attacks what listens on the desk itself.
+// TestOwnMachine attacks what listens on the machine itself.
 func TestOwnMachine(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	port, hits := service(t)
 	list := map[string]attack{}
 	var named []string
@@ -233,19 +233,19 @@ func TestOwnMachine(t *testing.T) {
 		named = append(named, net.JoinHostPort(name, port))
 	}
 	for _, at := range named {
-		list["by name "+at] = attack{line: "curl -sS -m 30 http://" + at + "/", want: "the desk", flags: allow(named...)}
+		list["by name "+at] = attack{line: "curl -sS -m 30 http://" + at + "/", want: "the machine", flags: allow(named...)}
 	}
-	for _, a := range []string{"127.0.0.1", "127.1", "2130706433", "0x7f000001", "127.8.8.8", "0.0.0.0", "localhost", "[::1]", "[::]", "[::ffff:127.0.0.1]", deskV4, deskPrivateV4, "[" + deskV6 + "]", "[" + deskPrivateV6 + "]"} {
-		list["address "+a] = attack{line: "curl -sS -m 30 http://" + a + ":" + port + "/", want: "the desk"}
+	for _, a := range []string{"127.0.0.1", "127.1", "2130706433", "0x7f000001", "127.8.8.8", "0.0.0.0", "localhost", "[::1]", "[::]", "[::ffff:127.0.0.1]", machineV4, machinePrivateV4, "[" + machineV6 + "]", "[" + machinePrivateV6 + "]"} {
+		list["address "+a] = attack{line: "curl -sS -m 30 http://" + a + ":" + port + "/", want: "the machine"}
 	}
 	before := hits.Load()
 	attacks(t, d, list)
 	if got, want := hits.Load()-before, int64(len(list)); got != want {
-		t.Errorf("the desk was reached %d times, want %d: by the controls alone", got, want)
+		t.Errorf("the machine was reached %d times, want %d: by the controls alone", got, want)
 	}
 }
 
-// service is an HTTP server on every address of the desk.
+// service is an HTTP server on every address of the machine.
 func service(t *testing.T) (port string, hits *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")
@@ -253,7 +253,7 @@ func service(t *testing.T) (port string, hits *atomic.Int64) {
 	hits = new(atomic.Int64)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
-		fmt.Fprintln(w, "the desk", r.URL.RawQuery)
+		fmt.Fprintln(w, "the machine", r.URL.RawQuery)
 	})}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { _ = srv.Close() })

@@ -26,7 +26,7 @@ print("status", r.status)
 // host that is listed for reading, take nothing from a guest, whatever program
 // sends it. Without a human to ask that is a refusal.
 func TestAllowedHostsAreNotOpen(t *testing.T) {
-	d := newDesk(t, "python3", "git")
+	d := newAccount(t, "python3", "git")
 	npm, pypi, deb := at("registry", "*.npmjs.org"), at("pypi", ".org"), at("deb", "*.debian.org")
 	flags := append(allow("allowed.test"), "--http", "api.test GET,HEAD /**", "--git", "git.test fetch")
 	attacks(t, d, attackList{
@@ -68,7 +68,7 @@ func (l attackList) with(flags []string) map[string]attack {
 // TestPushAsks: a push that no entry lists asks once, with repository and ref, and
 // goes on after a yes; a push by force is not asked about.
 func TestPushAsks(t *testing.T) {
-	d := newDesk(t, "git")
+	d := newAccount(t, "git")
 	bare := filepath.Join(d.lab, "repos/team/asked.git")
 	setup := d.sh(t, `set -e; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example
 git init -q --bare -b main `+bare+`; git -C `+bare+` config http.receivepack true
@@ -82,7 +82,7 @@ git init -q -b main .; git commit -q --allow-empty -m one; git push -q `+bare+` 
 	}
 	const push = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'; git push -q https://git.test/git/team/asked.git "
 	flags := []string{"--git", "git.test fetch", "--ask-timeout", "60s"}
-	s := d.sit(t, flags, push+"HEAD:refs/heads/fix; "+push+"+HEAD~1:refs/heads/fix; echo done")
+	s := d.openTerminal(t, flags, push+"HEAD:refs/heads/fix; "+push+"+HEAD~1:refs/heads/fix; echo done")
 	s.see(prompt)
 	for _, words := range []string{"git/team/asked", "refs/heads/fix", "push"} {
 		if !strings.Contains(s.screen(), words) {
@@ -97,7 +97,7 @@ git init -q -b main .; git commit -q --allow-empty -m one; git push -q `+bare+` 
 	if ref("refs/heads/fix") != head || strings.Count(screen, prompt) != 1 {
 		t.Errorf("fix is at %q after %d questions; want %q after one:\n%s", ref("refs/heads/fix"), strings.Count(screen, prompt), head, screen)
 	}
-	s = d.sit(t, flags, push+"HEAD:refs/heads/no; echo done")
+	s = d.openTerminal(t, flags, push+"HEAD:refs/heads/no; echo done")
 	s.see(prompt)
 	s.say("n")
 	if s.end(); ref("refs/heads/no") != "" {
@@ -108,10 +108,10 @@ git init -q -b main .; git commit -q --allow-empty -m one; git push -q `+bare+` 
 // TestLentSecretAsksOnceAnOperation: what changes something with a lent secret asks
 // once for each operation, however many things it is done to.
 func TestLentSecretAsksOnceAnOperation(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	d.vault(t, "tok", "sk-0123456789abcdefghij", "--host api.test --bearer --env TOK")
 	const call = "curl -sS -m 30 -H \"Authorization: Bearer $TOK\" "
-	s := d.sit(t, []string{"--secret", "tok", "--allow", "api.test", "--ask-timeout", "60s"},
+	s := d.openTerminal(t, []string{"--secret", "tok", "--allow", "api.test", "--ask-timeout", "60s"},
 		call+"https://api.test/issues/1; for i in 1 2 3; do "+call+"-d x https://api.test/issues/$i/comments; done; "+call+"-X DELETE https://api.test/issues/1; echo done")
 	s.see(prompt)
 	if strings.Contains(s.screen(), "POST /issues/1/comments") || !strings.Contains(s.screen(), "this is api.test, GET /issues/1") {
@@ -130,7 +130,7 @@ func TestLentSecretAsksOnceAnOperation(t *testing.T) {
 // TestWorkspaceSecrets: what a file of the workspace keeps secret does not leave in
 // a request that is seen, however it is written, unless a human says so.
 func TestWorkspaceSecrets(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	const value = "sk_live_0123456789abcdef"
 	put(t, "MODE=production\nSTRIPE_KEY="+value+"\n", d.work, ".env")
 	flags := append(allow("allowed.test"), "--http", "api.test * /**")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// trusting is a variable of the desk's: Node does not ask the system whom to
+// trusting is a variable of the machine's: Node does not ask the system whom to
 // trust, so that its users say it.
 const trusting = "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt"
 
@@ -26,7 +26,7 @@ var getters = map[string]string{
 // TestClients runs them unsandboxed, as guests that may reach the host, as guests
 // that may send it certain requests, and as guests that may do neither.
 func TestClients(t *testing.T) {
-	d := newDesk(t, "wget", "python3", "node", "java")
+	d := newAccount(t, "wget", "python3", "node", "java")
 	d.env = append(d.env, trusting)
 	source, err := os.ReadFile("testdata/Get.java")
 	check(t, err)
@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 
 // javaStore has Java trust the outside, as Java's users do: it does not ask
 // the system either.
-func (d *desk) javaStore(t *testing.T) string {
+func (d *account) javaStore(t *testing.T) string {
 	t.Helper()
 	store := filepath.Join(d.work, "trust")
 	r := d.run(t, "keytool", "-importcert", "-noprompt", "-alias", "outside", "-file", "/etc/ssl/certs/ca-certificates.crt", "-keystore", store, "-storepass", "changeit")
@@ -76,12 +76,12 @@ func (d *desk) javaStore(t *testing.T) string {
 
 // TestRaw carries what is neither HTTP nor TLS.
 func TestRaw(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	lines := []string{
 		"$PROBE tcp allowed.test:7777 abc", "$PROBE tcp allowed.test:2525 'abc\\n'", "$PROBE many 20 5 allowed.test:5433",
 		"$PROBE tcp ALLOWED.test.:7777 abc",
 		"$PROBE tcp 93.184.215.99:7777 abc", "$PROBE tcp [" + publicV6 + "99]:7777 abc", "curl -sS -m 30 http://bücher.test/", "curl -sS -m 30 http://x.y.wild.test/",
-		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & sleep 0.7; curl -sS -m 30 http://localhost:8099/ | grep -o listing | head -1; kill $!",
+		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & for i in $(seq 200); do page=$(curl -sS -m 30 http://localhost:8099/ 2>/dev/null) && break; sleep 0.1; done; echo \"$page\" | grep -o listing | head -1; kill $!",
 	}
 	want := []string{"abc", "220 hello\r\nabc", "20 of 20", "abc", "abc", "abc", "this is xn--bcher-kva.test", "this is x.y.wild.test", "listing"}
 	flags := allow("allowed.test:7777,2525,5000-6000", "93.184.215.99:7777", "["+publicV6+"99]:7777", "xn--bcher-kva.test", "*.wild.test")

@@ -70,7 +70,7 @@ func sha256Of(text string) string {
 // cloud, which verifies them with the real key, takes them, and neither the
 // guest nor the log has seen the key.
 func TestAWS(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	id, secret, token := "AKIA"+rand.Text()[:16], (rand.Text() + rand.Text())[:40], "IQoJ"+rand.Text()+"/"+rand.Text()
 	put(t, strings.Join([]string{id, secret, token}, "\n"), d.lab, "cloud")
 	d.vault(t, "unused", "never")

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestControl shows that on the desk, without bawn, everything works that the
+// TestControl shows that on the machine, without bawn, everything works that the
 // other tests want refused.
 func TestControl(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	for name, a := range reachable() {
 		t.Run(name, func(t *testing.T) {
 			m := d.now(t)

@@ -8,7 +8,7 @@ import (
 // TestTunnels attacks with questions to name servers. A guest that can look up any
 // name can send any text to the servers of that name's zone.
 func TestTunnels(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	const ok, long = "RCodeSuccess 1", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ.c2VjcmV0LXNlY3JldC1zZWNyZXQ"
 	list := map[string]attack{}
 	for _, at := range []string{resolverV4, openDNS} { // an address of the guest's own is no answer of the zone's
@@ -29,7 +29,7 @@ func TestTunnels(t *testing.T) {
 // TestResolver wants honest answers about what is allowed, addresses that are
 // the guest's alone, and no question outside until somebody connects.
 func TestResolver(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	m := d.now(t)
 	r := d.inside(t, allow("allowed.test", "*.wild.test"), strings.Join([]string{
 		"$PROBE dns udp " + resolverV4 + ":53 A allowed.test.", "$PROBE dns udp 127.0.0.53:53 A ALLOWED.test.", "$PROBE dns tcp " + openDNS + ":53 AAAA allowed.test.",

@@ -22,8 +22,8 @@ input()
 // TestFloodOfHeads: what a guest can make the relay hold has a bound that does
 // not come from the guest.
 func TestFloodOfHeads(t *testing.T) {
-	d := newDesk(t, "python3")
-	s := d.sit(t, allow("allowed.test"), heads+"; curl -sS -m 30 http://allowed.test/after")
+	d := newAccount(t, "python3")
+	s := d.openTerminal(t, allow("allowed.test"), heads+"; curl -sS -m 30 http://allowed.test/after")
 	s.within(patience, "flooded")
 	if kib := memory(t, relay(t).pid); kib > 110<<10 {
 		t.Errorf("the relay took %d KiB", kib)

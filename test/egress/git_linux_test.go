@@ -13,7 +13,7 @@ import (
 // A hub is where repositories are outside: for each push one that a guest may
 // push to, in parts, and one that it may only fetch.
 type hub struct {
-	d    *desk
+	d    *account
 	dir  string // of the repositories
 	base string // what stands before a repository's name in its URL
 	rule string // what stands before it in a rule
@@ -35,7 +35,7 @@ func (h *hub) tried() (list []push) {
 }
 
 // newHub makes bare repositories that take pushes from everybody.
-func newHub(t *testing.T, d *desk) *hub {
+func newHub(t *testing.T, d *account) *hub {
 	t.Helper()
 	name := filepath.Base(d.home)
 	h := &hub{host: "git.test", d: d, dir: filepath.Join(d.lab, "repos", name), base: "https://git.test/git/" + name + "/", rule: "git/" + name + "/"}
@@ -122,13 +122,13 @@ func (h *hub) check(t *testing.T) {
 
 // TestGitHTTPS lets a guest fetch, and push to its own branches alone.
 func TestGitHTTPS(t *testing.T) {
-	h := newHub(t, newDesk(t, "git"))
+	h := newHub(t, newAccount(t, "git"))
 	h.check(t)
 }
 
 // TestGitSSH is the same with OpenSSH's server and a key in the human's agent.
 func TestGitSSH(t *testing.T) {
-	d := newDesk(t, "git", "sshd")
+	d := newAccount(t, "git", "sshd")
 	h := newHub(t, d)
 	me, err := user.Current()
 	check(t, err)
@@ -138,9 +138,9 @@ func TestGitSSH(t *testing.T) {
 	h.check(t)
 }
 
-// serveSSH starts a server outside that knows the desk's key, which an agent
-// has, and tells the desk the server's key.
-func (d *desk) serveSSH(t *testing.T) {
+// serveSSH starts a server outside that knows the machine's key, which an agent
+// has, and tells the machine the server's key.
+func (d *account) serveSSH(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(d.home, "sshd")
 	sock := filepath.Join(d.home, "agent")

@@ -6,10 +6,10 @@ import (
 )
 
 // TestRefusalsTellNothing: why a host can't be reached is for the human, as far
-// as it says where the desk is, whom it asks for names, and at what private
+// as it says where the machine is, whom it asks for names, and at what private
 // address a name is.
 func TestRefusalsTellNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	const missing, private = "missing.test", "private.test"
 	flags := append(allow(missing, private), "--http", "docs.test GET /**", "--http", "absent.test GET /**")
 	var lines []string
@@ -20,7 +20,7 @@ func TestRefusalsTellNothing(t *testing.T) {
 	if n := strings.Count(r.out, "bawn refused") + strings.Count(r.out, "bawn could not forward"); n != len(lines) {
 		t.Errorf("%d refusals, want %d: %s%s", n, len(lines), r.out, r.err)
 	}
-	for _, secret := range []string{resolverV4, deskV4, deskPrivateV4, hosts[private], hosts["docs.test"]} {
+	for _, secret := range []string{resolverV4, machineV4, machinePrivateV4, hosts[private], hosts["docs.test"]} {
 		if strings.Contains(r.out, secret) {
 			t.Errorf("the guest learns %s: %s", secret, r.out)
 		}

@@ -66,7 +66,7 @@ func (e end) sent(t *testing.T) int64 {
 }
 
 // ends lists those in the audit log.
-func (d *desk) ends(t *testing.T) (list []end) {
+func (d *account) ends(t *testing.T) (list []end) {
 	t.Helper()
 	for line := range strings.Lines(d.run(t, d.bawn(t), "audit", "query", "--json").out) {
 		var entry struct{ Event end }
@@ -80,7 +80,7 @@ func (d *desk) ends(t *testing.T) (list []end) {
 
 // TestConnectionsAtATime: to one host no more than the configuration says.
 func TestConnectionsAtATime(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	line := `exec 3<>/dev/tcp/allowed.test/7777 4<>/dev/tcp/allowed.test/7777
 echo one >&3; echo two >&4; head -n 1 <&3; head -n 1 <&4
 exec 5<>/dev/tcp/allowed.test/7777; echo three >&5; head -n 1 <&5

@@ -18,13 +18,13 @@ func TestMain(m *testing.M) {
 	}
 	switch world.Role() {
 	case world.First:
-		os.Exit(exitCode(world.Build(deskFiles, deskNetwork)))
+		os.Exit(exitCode(world.Build(machineFiles, machineNetwork)))
 	case world.Outside:
 		os.Exit(exitCode(0, world.Serve(outside)))
-	case world.Desk:
+	case world.Machine:
 		os.Exit(m.Run())
 	}
-	code, err := world.Enter("egress", os.Args[1:], furnish)
+	code, err := labs(m)
 	if err != nil {
 		errNoLab = err
 		code = m.Run() // every test says that it needs the lab
@@ -41,16 +41,16 @@ func exitCode(code int, err error) int {
 	return code
 }
 
-// deskNetwork makes the desk's end of the wire and moves the other end.
-func deskNetwork(outside int) error {
+// machineNetwork makes the machine's end of the wire and moves the other end.
+func machineNetwork(outside int) error {
 	return errors.Join(
 		world.IP("link set lo up"),
-		world.IP("link add desk0 type veth peer name out0 netns %d", outside),
-		world.IP("addr add %s/24 dev desk0", deskV4),
-		world.IP("addr add %s/24 dev desk0", deskPrivateV4),
-		world.IP("-6 addr add %s/64 dev desk0 nodad", deskV6),
-		world.IP("-6 addr add %s/64 dev desk0 nodad", deskPrivateV6),
-		world.IP("link set desk0 up"),
+		world.IP("link add machine0 type veth peer name out0 netns %d", outside),
+		world.IP("addr add %s/24 dev machine0", machineV4),
+		world.IP("addr add %s/24 dev machine0", machinePrivateV4),
+		world.IP("-6 addr add %s/64 dev machine0 nodad", machineV6),
+		world.IP("-6 addr add %s/64 dev machine0 nodad", machinePrivateV6),
+		world.IP("link set machine0 up"),
 		world.IP("route add default via %s", outsideV4),
 		world.IP("-6 route add default via %s", outsideV6),
 		// Processes with this process's group may use ping sockets.

@@ -15,7 +15,7 @@ import (
 )
 
 // tinyPackage publishes a package of npm's at a host, with its document.
-func (d *desk) tinyPackage(t *testing.T, host string) {
+func (d *account) tinyPackage(t *testing.T, host string) {
 	t.Helper()
 	tarball := packed(t, false, "package/package.json", `{"name":"tiny","version":"1.0.0","main":"index.js"}`, "package/index.js", "module.exports = 'tiny works'\n")
 	sum := sha512.Sum512([]byte(tarball))
@@ -38,7 +38,7 @@ func installed(t *testing.T, name string) string {
 // TestPnpm installs with the default profile.
 func TestPnpm(t *testing.T) {
 	testenv.Whole(t) // TestNpm is the representative
-	d := newDesk(t, "node", "pnpm")
+	d := newAccount(t, "node", "pnpm")
 	d.env = append(d.env, trusting)
 	d.tinyPackage(t, at("registry", "*.npmjs.org"))
 	d.everywhere(t, "export XDG_CACHE_HOME=$PWD/.cache XDG_DATA_HOME=$PWD/.data XDG_STATE_HOME=$PWD/.state; node "+installed(t, "pnpm")+" install --store-dir $PWD/.store --fetch-retries 0 && node -p 'require(\"tiny\")'", "tiny works")
@@ -47,7 +47,7 @@ func TestPnpm(t *testing.T) {
 // TestYarn installs with the default profile.
 func TestYarn(t *testing.T) {
 	testenv.Whole(t) // TestNpm is the representative
-	d := newDesk(t, "node", "yarn")
+	d := newAccount(t, "node", "yarn")
 	d.env = append(d.env, trusting)
 	d.tinyPackage(t, at("registry", "*.yarnpkg.com"))
 	d.everywhere(t, "node "+installed(t, "yarn")+" install --non-interactive --no-progress --cache-folder $PWD/.cache && node -p 'require(\"tiny\")'", "tiny works")
@@ -55,7 +55,7 @@ func TestYarn(t *testing.T) {
 
 // TestCargo fetches a crate from the index, with the default profile.
 func TestCargo(t *testing.T) {
-	d := newDesk(t, "cargo")
+	d := newAccount(t, "cargo")
 	if home, err := os.UserHomeDir(); err == nil {
 		d.env = append(d.env, "RUSTUP_HOME="+home+"/.rustup", "RUSTUP_TOOLCHAIN=stable")
 	}
@@ -74,7 +74,7 @@ func TestCargo(t *testing.T) {
 // TestMaven reads the parent of a project, with the default profile.
 func TestMaven(t *testing.T) {
 	testenv.Whole(t) // TestNpm is the representative
-	d := newDesk(t, "java", "maven")
+	d := newAccount(t, "java", "maven")
 	host := at("repo", "*.maven.apache.org")
 	const model = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>`
 	parent := model + `<groupId>test.example</groupId><artifactId>tiny</artifactId><version>1.0</version><packaging>pom</packaging></project>`

@@ -10,20 +10,20 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
-// The desk has four addresses of its own, public ones and private ones, and
+// The machine has four addresses of its own, public ones and private ones, and
 // the wire leads to the outside.
 const (
-	deskV4        = "45.83.220.7"
-	deskPrivateV4 = "10.99.0.7"
-	deskV6        = "2a0e:97c0:0:1::7"
-	deskPrivateV6 = "fd00:99::7"
-	outsideV4     = "45.83.220.1"
-	outsideV6     = "2a0e:97c0:0:1::1"
+	machineV4        = "45.83.220.7"
+	machinePrivateV4 = "10.99.0.7"
+	machineV6        = "2a0e:97c0:0:1::7"
+	machinePrivateV6 = "fd00:99::7"
+	outsideV4        = "45.83.220.1"
+	outsideV6        = "2a0e:97c0:0:1::1"
 )
 
 // The servers outside that answer questions about names.
 const (
-	resolverV4 = "9.9.9.9"              // dnsmasq: the one in the desk's resolv.conf
+	resolverV4 = "9.9.9.9"              // dnsmasq: the one in the machine's resolv.conf
 	openDNS    = "8.8.8.8"              // answers everybody everything
 	openDNSv6  = "2001:4860::8888"      // the same one
 	zoneServer = "127.0.0.1:5353"       // behind dnsmasq: what it can't say itself
@@ -38,9 +38,9 @@ var hosts = map[string]string{
 	"slow.test": "25", "fronted.test": "14", "deb.test": "26", "model.test": "28", "odd.test": "93.184.215.27", cloud: "31",
 
 	"private.test": "10.77.0.2", "private172.test": "172.16.5.5", "private192.test": "192.168.7.7", "metadata.test": "169.254.169.254",
-	"cgnat.test": "100.64.0.1", "docs.test": "192.0.2.7", "bench.test": "198.18.0.9", "own.test": deskV4, "own-private.test": deskPrivateV4,
+	"cgnat.test": "100.64.0.1", "docs.test": "192.0.2.7", "bench.test": "198.18.0.9", "own.test": machineV4, "own-private.test": machinePrivateV4,
 	"loop.test": "127.0.0.1", "loop2.test": "127.8.8.8", "zero.test": "0.0.0.0",
-	"metadata6.test": "fd00:ec2::254", "ula.test": "fd12::7", "own6.test": deskV6, "loop6.test": "::1", "zero6.test": "::",
+	"metadata6.test": "fd00:ec2::254", "ula.test": "fd12::7", "own6.test": machineV6, "loop6.test": "::1", "zero6.test": "::",
 	"mapped.test": "::ffff:10.77.0.2", "nat64.test": "64:ff9b::a4d:2", "sixtofour.test": "2002:a4d:2::1", "teredo.test": "2001:0:a4d:2::1",
 }
 
@@ -62,8 +62,8 @@ func addresses(host string) []string {
 	return []string{"93.184.215." + a, publicV6 + a}
 }
 
-// deskFiles are bound over files of the machine, by their name in the lab.
-var deskFiles = map[string]string{
+// machineFiles are bound over files of the machine, by their name in the lab.
+var machineFiles = map[string]string{
 	"resolv.conf": "/etc/resolv.conf", "hosts": "/etc/hosts", "nsswitch.conf": "/etc/nsswitch.conf", "ca.pem": "/etc/ssl/certs/ca-certificates.crt",
 }
 
@@ -71,7 +71,7 @@ var deskFiles = map[string]string{
 func furnish(dir string) error {
 	etc := map[string]string{
 		"resolv.conf":   "nameserver " + resolverV4 + "\noptions timeout:2 attempts:1\n",
-		"hosts":         "127.0.0.1 localhost desk\n::1 localhost desk\n",
+		"hosts":         "127.0.0.1 localhost machine\n::1 localhost machine\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	}
 	for name, text := range etc {

@@ -22,7 +22,7 @@ for line in open(".env"):
 // workspace's secrets, in a file that programs still read, which it can neither change nor
 // take away; a value that the vault has too is put in where that is bound, and nowhere else.
 func TestMaskEnv(t *testing.T) {
-	d := newDesk(t, "python3", "bwrap")
+	d := newAccount(t, "python3", "bwrap")
 	const value, other = "sk_live_0123456789abcdef", "Zx81Zx81Zx81Zx81Zx81Zx81"
 	text := "MODE=production\nexport API_TOKEN=\"" + value + "\" # live\nDB=postgres://app:" + other + "@db/app\nPORT=3000\n"
 	put(t, text, d.work, ".env")
@@ -65,7 +65,7 @@ func TestMaskEnv(t *testing.T) {
 // TestMaskEnvMissesNothing: a session is refused where a link would show the guest what is
 // not masked. The control is a link to what is.
 func TestMaskEnvMissesNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	put(t, "API_TOKEN=sk_live_0123456789abcdef\n", d.work, "values.txt")
 	check(t, os.Symlink("values.txt", filepath.Join(d.work, ".env")))
 	r := d.inside(t, []string{"--mask-env"}, "cat .env")
@@ -83,7 +83,7 @@ func TestMaskEnvMissesNothing(t *testing.T) {
 // TestEnvIsNamedOnce: what the guest can read is said at the start, once until it changes,
 // and mode strict masks it.
 func TestEnvIsNamedOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	put(t, "API_TOKEN=sk_live_0123456789abcdef\n", d.work, ".env")
 	const note = "the guest can read the secrets of .env:API_TOKEN"
 	for i, want := range []bool{true, false} {
@@ -109,7 +109,7 @@ func TestEnvIsNamedOnce(t *testing.T) {
 // TestMaskedFileIsReplaced: a program of the host that writes a masked file anew, as editors
 // do, does not show it to the guest, but for the moment until it is covered.
 func TestMaskedFileIsReplaced(t *testing.T) {
-	d := newDesk(t, "bwrap")
+	d := newAccount(t, "bwrap")
 	const before, after = "sk_live_0123456789abcdef", "sk_live_fedcba9876543210"
 	for _, provider := range []string{"native", "bwrap"} {
 		put(t, "API_TOKEN="+before+"\n", d.work, ".env")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 const (
@@ -29,11 +29,11 @@ pattern = "api.github.com"
 verdict = "deny"
 `
 
-// A coder is a coding agent of npm's at a desk of its own, whose model is a
+// A coder is a coding agent of npm's in an account of its own, whose model is a
 // server outside that wants a key.
 type coder struct {
 	clients.Client
-	*desk
+	*account
 	dir   string // of the model
 	value string // of the key
 }
@@ -43,10 +43,10 @@ type coder struct {
 // the human's answer, and goes on then.
 func TestCodingAgent(t *testing.T) {
 	testenv.Need(t, "npm-agents", "node")
-	d := newDesk(t)
+	d := newAccount(t)
 	d.bawn(t)
 	program := filepath.Join(d.lab, "bin/model")
-	check(t, quarters.Programs(filepath.Dir(program), "test/agent/model"))
+	check(t, testhome.Programs(filepath.Dir(program), "test/agent/model"))
 	for _, client := range clients.All() {
 		if os.Geteuid() != 0 && client.Name != "claude" && client.Name != "gemini" {
 			continue // as root all of them are tried, and in test/agent as the ordinary user
@@ -66,9 +66,9 @@ func TestCodingAgent(t *testing.T) {
 	}
 }
 
-// newCoder makes a desk with an agent, and starts its model outside.
+// newCoder makes an account with an agent, and starts its model outside.
 func newCoder(t *testing.T, client clients.Client, program string) *coder {
-	c := &coder{Client: client, desk: newDesk(t), value: "sk-" + rand.Text()}
+	c := &coder{Client: client, account: newAccount(t), value: "sk-" + rand.Text()}
 	c.dir = filepath.Join(c.lab, "model", c.Name)
 	script, err := json.Marshal(map[string]any{"text": lastWords, "commands": []string{
 		"echo written > effect",
@@ -110,7 +110,7 @@ func (c *coder) bare(t *testing.T) {
 func (c *coder) guest(t *testing.T) {
 	m := c.now(t)
 	flags := []string{"--allow", modelHost(c.Name), "--secret", c.Name, "--ask-timeout", "60s"}
-	s := c.sitWith(t, c.insideArgs(t, flags, c.Command(true)...)...)
+	s := c.atTerminal(t, c.insideArgs(t, flags, c.Command(true)...)...)
 	questions := 1
 	s.within(patience, prompt)
 	for ; c.Prefixed && questions < 5 && !strings.Contains(s.screen(), "connect to "); questions++ { // about its commands
@@ -148,9 +148,9 @@ func (c *coder) without(t *testing.T) {
 	}
 }
 
-// withKey is the desk with a key in its environment.
-func (c *coder) withKey(key string) *desk {
-	d := *c.desk
+// withKey is the account with a key in its environment.
+func (c *coder) withKey(key string) *account {
+	d := *c.account
 	d.env = append(append([]string{}, d.env...), c.Key+"="+key)
 	return &d
 }
@@ -201,7 +201,7 @@ func (c *coder) wantSent(t *testing.T, m mark, key string) {
 }
 
 // take returns what is in a file of the workspace, and removes it.
-func (d *desk) take(t *testing.T, name string) string {
+func (d *account) take(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(d.work, name)
 	if !exists(path) {

@@ -11,9 +11,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// pushable makes a repository of the desk's workspace whose branch fix is pushed to a
+// pushable makes a repository of the account's workspace whose branch fix is pushed to a
 // bare one outside, and returns what a ref of that one is at.
-func (d *desk) pushable(t *testing.T, bare, url string) (head string, ref func(string) string) {
+func (d *account) pushable(t *testing.T, bare, url string) (head string, ref func(string) string) {
 	t.Helper()
 	setup := d.sh(t, `set -e; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example
 git init -q --bare -b main '`+bare+`'; git -C '`+bare+`' config http.receivepack true
@@ -27,13 +27,13 @@ git init -q -b fix .; git config push.default current; git remote add origin '`+
 }
 
 // split is a session whose commands are decided before they run.
-func (d *desk) split(t *testing.T, line string, flags ...string) *seat {
+func (d *account) split(t *testing.T, line string, flags ...string) *terminal {
 	t.Helper()
-	return d.sitWith(t, d.insideArgs(t, append([]string{"--split", "--ask-timeout", "60s"}, flags...), "/bin/sh", "-c", line)...)
+	return d.atTerminal(t, d.insideArgs(t, append([]string{"--split", "--ask-timeout", "60s"}, flags...), "/bin/sh", "-c", line)...)
 }
 
 // answers gives an answer to each question as it comes, and returns the screen at the end.
-func (s *seat) answers(list ...string) string {
+func (s *terminal) answers(list ...string) string {
 	s.t.Helper()
 	for i, a := range list {
 		testenv.Until(s.t, "a question", func() bool { return strings.Count(s.screen(), prompt) > i })
@@ -46,7 +46,7 @@ func (s *seat) answers(list ...string) string {
 // connects, with what it really sends: the ref of a plain push, the package that is
 // published. The same by a program that no form knows asks as well.
 func TestOneQuestionAnAction(t *testing.T) {
-	d := newDesk(t, "git", "python3")
+	d := newAccount(t, "git", "python3")
 	head, ref := d.pushable(t, filepath.Join(d.lab, "repos/team/one.git"), "https://git.test/git/team/one.git")
 	for _, name := range []string{"npm", "cargo", "gem", "twine", "gh"} {
 		p := put(t, "#!/bin/sh\nexec curl -sS -m 60 -X PUT -d "+name+" https://api.test/"+name+"\n", d.work, name)
@@ -88,7 +88,7 @@ func TestOneQuestionAnAction(t *testing.T) {
 // TestPushOverSSHAsksOnce: a push over SSH asks once, where it connects, whatever the
 // program is called.
 func TestPushOverSSHAsksOnce(t *testing.T) {
-	d := newDesk(t, "git", "sshd")
+	d := newAccount(t, "git", "sshd")
 	me, err := user.Current()
 	check(t, err)
 	dir := filepath.Join(d.home, "hub")

@@ -78,7 +78,7 @@ func outsideNetwork() error {
 	}
 	var batch strings.Builder
 	fmt.Fprintf(&batch, "link set lo up\naddr add %s/24 dev out0\n-6 addr add %s/64 dev out0 nodad\nlink set out0 up\n", outsideV4, outsideV6)
-	done := map[string]bool{deskV4: true, deskPrivateV4: true, deskV6: true, deskPrivateV6: true}
+	done := map[string]bool{machineV4: true, machinePrivateV4: true, machineV6: true, machinePrivateV6: true}
 	for _, a := range append(all, "93.184.215.30", rebindFirst, linkLocal) {
 		addr := net.ParseIP(a)
 		if done[a] || addr.IsLoopback() || addr.IsUnspecified() || strings.HasPrefix(a, "::ffff:") {
@@ -91,7 +91,7 @@ func outsideNetwork() error {
 			fmt.Fprintf(&batch, "-6 addr add %s/128 dev lo nodad\n", a)
 		}
 	}
-	fmt.Fprintf(&batch, "route add default via %s\n-6 route add default via %s\n", deskV4, deskV6)
+	fmt.Fprintf(&batch, "route add default via %s\n-6 route add default via %s\n", machineV4, machineV6)
 	return errors.Join(world.IPs(batch.String()),
 		os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0),
 		os.WriteFile("/proc/sys/net/ipv4/ping_group_range", fmt.Appendf(nil, "%d %d", os.Getgid(), os.Getgid()), 0))
@@ -113,7 +113,7 @@ type report struct {
 	Error string
 }
 
-// serveOrders starts programs for the desk.
+// serveOrders starts programs for the machine.
 func (o *outsider) serveOrders() error {
 	l, err := net.Listen("unix", filepath.Join(o.dir, "orders"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // publish puts a file at a registry outside.
-func (d *desk) publish(t *testing.T, host, path, text string) {
+func (d *account) publish(t *testing.T, host, path, text string) {
 	t.Helper()
 	p := filepath.Join(d.lab, "registries", host, filepath.FromSlash(path))
 	check(t, os.MkdirAll(filepath.Dir(p), 0o755))
@@ -54,7 +54,7 @@ func packed(t *testing.T, asZip bool, files ...string) string {
 
 // everywhere runs a line unsandboxed, in the default profile's network and in one
 // that lacks the registry, and wants it to succeed in the first two.
-func (d *desk) everywhere(t *testing.T, line, want string) {
+func (d *account) everywhere(t *testing.T, line, want string) {
 	t.Helper()
 	dir := "cd $(mktemp -d) && cp -r " + d.work + "/. . && "
 	for how, run := range map[string]func() result{
@@ -76,7 +76,7 @@ func (d *desk) everywhere(t *testing.T, line, want string) {
 
 // TestNpm installs from a lock file, with the default profile.
 func TestNpm(t *testing.T) {
-	d := newDesk(t, "node")
+	d := newAccount(t, "node")
 	d.env = append(d.env, trusting)
 	host := at("registry", "*.npmjs.org")
 	tarball := packed(t, false, "package/package.json", `{"name":"tiny","version":"1.0.0","main":"index.js"}`, "package/index.js", "module.exports = 'tiny works'\n")
@@ -91,7 +91,7 @@ func TestNpm(t *testing.T) {
 
 // TestPip installs a wheel, with the default profile.
 func TestPip(t *testing.T) {
-	d := newDesk(t, "pip")
+	d := newAccount(t, "pip")
 	index, files := at("pypi", ".org"), at("files", "*.pythonhosted.org")
 	wheel := packed(t, true, "tiny.py", "print('tiny works')\n",
 		"tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
@@ -104,7 +104,7 @@ func TestPip(t *testing.T) {
 
 // TestGoModules downloads a module, with the default profile.
 func TestGoModules(t *testing.T) {
-	d := newDesk(t, "go")
+	d := newAccount(t, "go")
 	host := at("proxy", "*.golang.org")
 	const path = "example.test/tiny/@v/v1.0.0"
 	mod := "module example.test/tiny\n\ngo 1.21\n"
@@ -117,7 +117,7 @@ func TestGoModules(t *testing.T) {
 
 // TestPostgreSQL reaches a database by name, and no other.
 func TestPostgreSQL(t *testing.T) {
-	d := newDesk(t, "postgres")
+	d := newAccount(t, "postgres")
 	dir, err := testenv.PostgresDir()
 	check(t, err)
 	data, err := os.MkdirTemp(d.lab, "data-")

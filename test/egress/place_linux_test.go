@@ -16,7 +16,7 @@ import (
 // TestMasks has clients find placeholders in files: in place of a file that exists,
 // and through a variable if the file does not exist.
 func TestMasks(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	value := "ghp_" + rand.Text() + rand.Text()[:10]
 	mine := put(t, "key=mine\n", d.home, ".tracker")
 	d.vault(t, "forge", value, "--host api.test --bearer --file '~/.config/gh/hosts.yml' --format gh", "--host api.test --header x-api-key --file '~/.tracker' --format 'raw:key={}'")
@@ -39,9 +39,9 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestHostPort opens one service of the desk's loopback, and no other.
+// TestHostPort opens one service of the machine's loopback, and no other.
 func TestHostPort(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	open, hits := service(t)
 	closed, others := service(t)
 	lines := []string{
@@ -51,26 +51,26 @@ func TestHostPort(t *testing.T) {
 	for i, r := range d.lines(t, func(s string) result {
 		return d.inside(t, []string{"--host-port", open, "--host-port", "7000:" + open}, s)
 	}, lines) {
-		if !strings.Contains(r.out, "the desk") {
+		if !strings.Contains(r.out, "the machine") {
 			t.Errorf("%s says %q", lines[i], r.out)
 		}
 	}
 	if got := hits.Load(); got != int64(len(lines)) {
-		t.Errorf("the desk was reached %d times, want %d", got, len(lines))
+		t.Errorf("the machine was reached %d times, want %d", got, len(lines))
 	}
 	r := d.inside(t, []string{"--host-port", open}, strings.Join([]string{
 		"curl -sS -m 30 http://127.0.0.1:" + closed + "/", "curl -sS -m 30 http://host.bawn.internal:" + closed + "/",
 		"curl -sS -m 30 -x http://127.0.0.1:61128 http://127.0.0.1:" + closed + "/",
 	}, "; "))
-	if others.Load() > 0 || strings.Contains(r.out, "the desk") {
+	if others.Load() > 0 || strings.Contains(r.out, "the machine") {
 		t.Errorf("a port that is not opened says %s", r.out)
 	}
 }
 
-// TestPublish lets the desk reach one port of the guest, at its loopback and
+// TestPublish lets the machine reach one port of the guest, at its loopback and
 // as long as the session is there.
 func TestPublish(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	at := l.Addr().String()
@@ -85,10 +85,10 @@ func TestPublish(t *testing.T) {
 		return res.Body.Close() == nil && res.StatusCode == http.StatusOK
 	}
 	put(t, "from the guest", d.work, "page")
-	s := d.sit(t, append(allow("allowed.test"), "-p", port+":3999"), "python3 -m http.server 3999 -b 127.0.0.1 >/dev/null 2>&1 & echo up; read x; kill $!")
+	s := d.openTerminal(t, append(allow("allowed.test"), "-p", port+":3999"), "python3 -m http.server 3999 -b 127.0.0.1 >/dev/null 2>&1 & echo up; read x; kill $!")
 	s.see("up")
 	testenv.Until(t, "the guest's port answers", func() bool { return answers(at) })
-	for _, other := range []string{"127.0.0.1:3999", net.JoinHostPort(deskV4, port)} {
+	for _, other := range []string{"127.0.0.1:3999", net.JoinHostPort(machineV4, port)} {
 		if answers(other) {
 			t.Errorf("%s answers too", other)
 		}

@@ -98,7 +98,7 @@ cat out`
 const pinPatience = 4 * time.Minute
 
 // installed adds, pins and calls a plugin that a package manager fetches.
-func (d *desk) installed(t *testing.T, manifest string) {
+func (d *account) installed(t *testing.T, manifest string) {
 	t.Helper()
 	bawn := d.bawn(t)
 	put(t, manifest+"tools.allow = [\"*\"]\n", d.home, ".config/bawn/plugins/tiny.toml")
@@ -120,7 +120,7 @@ func (d *desk) installed(t *testing.T, manifest string) {
 // a registry, which is out of its reach.
 func TestNpxPlugin(t *testing.T) {
 	testenv.Whole(t) // TestNpm is the representative
-	d := newDesk(t, "node")
+	d := newAccount(t, "node")
 	host := at("registry", "*.npmjs.org")
 	url := "https://" + host
 	tarball := packed(t, false, "package/package.json", `{"name":"tiny-server","version":"1.0.0","bin":{"tiny-server":"server.js"}}`,
@@ -140,7 +140,7 @@ func TestNpxPlugin(t *testing.T) {
 // TestGoPlugin is the same with go run.
 func TestGoPlugin(t *testing.T) {
 	testenv.Whole(t)
-	d := newDesk(t, "go")
+	d := newAccount(t, "go")
 	host := at("proxy", "*.golang.org")
 	mod := "module example.test/tiny\n\ngo 1.21\n"
 	d.publish(t, host, "example.test/tiny/@v/list", "v1.0.0\n")

@@ -101,8 +101,8 @@ func memory(t testing.TB, pid int) int {
 // TestRelayKilled takes a session's relay away: its connections end, no others
 // begin, and the guest goes on to its own end.
 func TestRelayKilled(t *testing.T) {
-	d := newDesk(t)
-	s := d.sit(t, allow("allowed.test:7777"), "$PROBE hold allowed.test:7777; echo and goes on; exit 7")
+	d := newAccount(t)
+	s := d.openTerminal(t, allow("allowed.test:7777"), "$PROBE hold allowed.test:7777; echo and goes on; exit 7")
 	s.see("connected")
 	check(t, syscall.Kill(relay(t).pid, syscall.SIGKILL))
 	screen := s.end()
@@ -118,9 +118,9 @@ func TestRelayKilled(t *testing.T) {
 
 // TestBawnKilled leaves nothing of a session whose supervisor is gone.
 func TestBawnKilled(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	before := processes(t, "probe")
-	s := d.sit(t, []string{"--allow", "allowed.test:7777", "--http", "api.test GET /**"}, "$PROBE hold allowed.test:7777")
+	s := d.openTerminal(t, []string{"--allow", "allowed.test:7777", "--http", "api.test GET /**"}, "$PROBE hold allowed.test:7777")
 	s.see("connected")
 	check(t, syscall.Kill(relay(t).parent, syscall.SIGKILL))
 	<-s.done
@@ -145,10 +145,10 @@ func TestBawnKilled(t *testing.T) {
 // TestLoad carries thousands of connections, two hundred at a time, through
 // one session: none is lost, and the relay has no more files open afterwards.
 func TestLoad(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	const at = "allowed.test:7777"
 	count := strconv.Itoa(testenv.Some(10_000, 3_000))
-	s := d.sit(t, allow(at), "$PROBE many 200 50 "+at+"; echo warm; read x; $PROBE many "+count+" 200 "+at+"; echo loaded; read x")
+	s := d.openTerminal(t, allow(at), "$PROBE many 200 50 "+at+"; echo warm; read x; $PROBE many "+count+" 200 "+at+"; echo loaded; read x")
 	s.see("warm")
 	r := relay(t)
 	var before int
@@ -176,9 +176,9 @@ func TestLoad(t *testing.T) {
 // TestSlowUpstreams lets fifty requests hang on hosts that drip, flood and
 // never come to the end of their headers. Others go on as before.
 func TestSlowUpstreams(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	flags := append(allow("slow.test", "allowed.test"), "--http", "api.test * /**", "--http", "other.test GET /**")
-	s := d.sit(t, flags, strings.Join([]string{
+	s := d.openTerminal(t, flags, strings.Join([]string{
 		"for i in 1 2 3 4 5 6 7 8 9 10; do",
 		"curl -s -m 60 -o /dev/null http://slow.test/slow & curl -s -m 60 -o /dev/null https://slow.test/slow &",
 		"curl -s -m 60 -o /dev/null https://other.test/slow & curl -s -m 60 --limit-rate 1k -o /dev/null https://other.test/endless &",
@@ -208,7 +208,7 @@ func TestSlowUpstreams(t *testing.T) {
 }
 
 // kill ends a process that the outside started for this test.
-func (d *desk) kill(t testing.TB, pid int) {
+func (d *account) kill(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 		t.Error(err)

@@ -8,7 +8,7 @@ import (
 // TestProtocols attacks by saying something else than what was dialled, and
 // by requests that the host does not take.
 func TestProtocols(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	opened := []string{"--http", "allowed.test GET,HEAD /open/**"}
 	odd := allow("odd.test")
 	list := map[string]attack{
@@ -60,7 +60,7 @@ func TestProtocols(t *testing.T) {
 // TestSmuggling sends requests on whose end two servers might disagree, with
 // one more inside. What matters is what the server outside understands.
 func TestSmuggling(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	inner := `GET /closed/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n`
 	requests := map[string]string{
 		"two lengths":           `GET /open/1 HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 0\r\nContent-Length: 56\r\n\r\n`,

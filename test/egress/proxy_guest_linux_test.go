@@ -8,7 +8,7 @@ import (
 // TestInsisting serves clients that insist on a proxy, by the same rules: what
 // they name is what is decided on, and odd names are refused.
 func TestInsisting(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	flags := append(allow("allowed.test", "allowed.test:7777", "private.test"), "--http", "api.test GET /open/**")
 	const proxy = "127.0.0.1:61128"
 	socks := func(host string, port int) string {

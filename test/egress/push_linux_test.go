@@ -10,7 +10,7 @@ import (
 // an entry lists arrives, byte for byte, also where the pack is more than is
 // looked at; any other does not.
 func TestPush(t *testing.T) {
-	d := newDesk(t, "git")
+	d := newAccount(t, "git")
 	bare := filepath.Join(d.lab, "repos/team/pushed.git")
 	setup := d.sh(t, `set -e; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example
 git init -q --bare -b main `+bare+`; git -C `+bare+` config http.receivepack true

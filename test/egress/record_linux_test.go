@@ -16,7 +16,7 @@ import (
 )
 
 // recorded returns what the audit log says of a session, or of all for "".
-func (d *desk) recorded(t *testing.T, session string) (events []bawn.Event, text string) {
+func (d *account) recorded(t *testing.T, session string) (events []bawn.Event, text string) {
 	t.Helper()
 	argv := []string{d.bawn(t), "audit", "query", "--json", "--limit", "0"}
 	if session != "" {
@@ -33,7 +33,7 @@ func (d *desk) recorded(t *testing.T, session string) (events []bawn.Event, text
 
 // TestAuditOfEgress asks the log what a session has done in the network.
 func TestAuditOfEgress(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	value := "sk-" + rand.Text()
 	d.vault(t, "model", value, "--host api.test --header x-api-key --env MODEL_KEY")
 	flags := append(allow("allowed.test", "allowed.test:7777"), "--secret", "model", "--http", "api.test GET,POST /use/**")

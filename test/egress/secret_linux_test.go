@@ -11,7 +11,7 @@ import (
 )
 
 // vault keeps a value in encrypted files, and binds it to requests.
-func (d *desk) vault(t *testing.T, name, value string, bindings ...string) {
+func (d *account) vault(t *testing.T, name, value string, bindings ...string) {
 	t.Helper()
 	identity := filepath.Join(d.home, "identity")
 	if !exists(identity) {
@@ -33,7 +33,7 @@ func (d *desk) vault(t *testing.T, name, value string, bindings ...string) {
 // TestSecrets binds a value to a header of one host. That host gets it; the
 // guest, and everybody else, does not.
 func TestSecrets(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	value := "sk-" + rand.Text()
 	d.vault(t, "model", value, "--host api.test --header x-api-key --env MODEL_KEY")
 	flags := append(allow("allowed.test", "other.test"), "--secret", "model", "--http", "api.test * /**", "--http", "other.test * /**")
@@ -88,7 +88,7 @@ func TestSecrets(t *testing.T) {
 }
 
 // onlyBound wants the value at its place alone, and the placeholder nowhere.
-func (d *desk) onlyBound(t *testing.T, m mark, value, placeholder string) {
+func (d *account) onlyBound(t *testing.T, m mark, value, placeholder string) {
 	t.Helper()
 	used := 0
 	for _, e := range d.since(t, m) {

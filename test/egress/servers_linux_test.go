@@ -83,7 +83,7 @@ func (o *outsider) servePackets() error {
 		}
 		for _, a := range all {
 			p, err := net.ListenPacket("udp", net.JoinHostPort(a, strconv.Itoa(port)))
-			if err == nil { // several names have one address, and some addresses are the desk's
+			if err == nil { // several names have one address, and some addresses are the machine's
 				go o.echoPackets(p)
 			}
 		}

@@ -14,7 +14,7 @@ func python(make, connect string) string {
 
 // TestSocketTricks attacks with what else carries bytes than a plain connect.
 func TestSocketTricks(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	const plain, connect, echoed = "socket.socket()", `s.connect(("93.184.215.15", 7777))`, "abc"
 	attacks(t, d, map[string]attack{
 		"plain":         {line: python(plain, connect), want: echoed},
@@ -29,7 +29,7 @@ func TestSocketTricks(t *testing.T) {
 // TestOwnPorts attacks the relay at its ports inside: what is said there
 // directly leads nowhere, and nobody inside can take them.
 func TestOwnPorts(t *testing.T) {
-	d := newDesk(t, "python3")
+	d := newAccount(t, "python3")
 	m := d.now(t)
 	const to = `for a, p in (("127.0.0.1", 61001), ("::1", 61001), ("::ffff:127.0.0.1", 61001), ("127.0.0.1", 61053), ("127.0.0.1", 61128)):
     try:

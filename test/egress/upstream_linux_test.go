@@ -21,7 +21,7 @@ const corporate = "http://jane:hunter2@proxy.test:3128"
 var secretForms = []string{"hunter2", "amFuZTpodW50ZXIy"}
 
 // proxied lists what the proxy outside was asked for since m.
-func (d *desk) proxied(t *testing.T, m mark) (hosts []string) {
+func (d *account) proxied(t *testing.T, m mark) (hosts []string) {
 	t.Helper()
 	for _, e := range d.since(t, m) {
 		if e.Server != "proxy" {
@@ -35,24 +35,24 @@ func (d *desk) proxied(t *testing.T, m mark) (hosts []string) {
 	return hosts
 }
 
-// wantCameFrom wants that whatever reached a server since m came from the desk
+// wantCameFrom wants that whatever reached a server since m came from the machine
 // itself, or never from there.
-func (d *desk) wantCameFrom(t *testing.T, m mark, desk bool) {
+func (d *account) wantCameFrom(t *testing.T, m mark, machine bool) {
 	t.Helper()
 	for _, e := range d.since(t, m) {
 		host, _, _ := net.SplitHostPort(e.From)
-		mine := slices.Contains([]string{deskV4, deskPrivateV4, deskV6, deskPrivateV6}, host)
-		if e.From != "" && e.Server != "proxy" && mine != desk {
-			t.Errorf("the client of %+v is the desk: %v, want %v", e, mine, desk)
+		mine := slices.Contains([]string{machineV4, machinePrivateV4, machineV6, machinePrivateV6}, host)
+		if e.From != "" && e.Server != "proxy" && mine != machine {
+			t.Errorf("the client of %+v is the machine: %v, want %v", e, mine, machine)
 		}
 	}
 }
 
-// resolved reports whether the desk itself has asked for a name since m.
-func (d *desk) resolved(t *testing.T, m mark, name string) bool {
+// resolved reports whether the machine itself has asked for a name since m.
+func (d *account) resolved(t *testing.T, m mark, name string) bool {
 	t.Helper()
 	for line := range strings.Lines(string(tail(t, filepath.Join(d.lab, "dns.log"), m.questions))) {
-		if strings.Contains(line, "] "+name+" from "+deskV4) {
+		if strings.Contains(line, "] "+name+" from "+machineV4) {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func TestUpstreamProxy(t *testing.T) {
 		"by a proxy inside": {"curl -sS -m 30 -x http://127.0.0.1:61128 https://allowed.test/x", "this is allowed.test", allow("allowed.test"), "allowed.test:443"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := *k.desk
+			d := *k.account
 			d.env = append(slices.Clip(d.env), "HTTPS_PROXY="+corporate, "NO_PROXY=api.test,.wild.test")
 			m := d.now(t)
 			r := d.inside(t, c.flags, c.line)
@@ -112,7 +112,7 @@ func TestUpstreamProxy(t *testing.T) {
 
 // TestNoUpstreamProxy: which variable counts, and that the configuration wins.
 func TestNoUpstreamProxy(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	bare := strings.TrimPrefix(corporate, "http://")
 	for name, c := range map[string]struct {
 		env     []string
@@ -140,7 +140,7 @@ func TestNoUpstreamProxy(t *testing.T) {
 
 // TestProxyPasswordStays: nobody but the proxy sees it.
 func TestProxyPasswordStays(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	d.env = append(d.env, "HTTPS_PROXY="+corporate, "npm_config_https_proxy="+corporate)
 	look := "env; curl -sS -m 30 https://allowed.test/x; curl -sS -m 30 http://denied.test/; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
 	if r := d.sh(t, look); !strings.Contains(r.out, secretForms[0]) {
@@ -180,7 +180,7 @@ func TestProxyPasswordStays(t *testing.T) {
 // TestProxyRefuses: what a proxy on this machine's own loopback answers
 // decides, and the human is told what it was and what helps.
 func TestProxyRefuses(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	for name, c := range map[string]struct {
 		answer, want, remedy string
 	}{
@@ -207,7 +207,7 @@ func TestProxyRefuses(t *testing.T) {
 // TestProxyRefusesPassword: a password that the proxy does not take is told to
 // nobody else either.
 func TestProxyRefusesPassword(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	var sent atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Proxy-Authorization"), secretForms[1]) {

@@ -12,22 +12,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 2 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2:]))
 	}
-	os.Exit(quarters.Main("human", m.Run))
+	os.Exit(testhome.Main("human", m.Run))
 }
 
-// A room is a human's home with a project in it. What executes for the guest
+// An account is a user's home with a project in it. What executes for the guest
 // outside of its sandbox leaves a file in marks.
-type room struct {
-	*quarters.Room
+type account struct {
+	*testhome.Account
 	marks, canary string
 }
 
@@ -51,22 +51,22 @@ git -C vendor/lib commit -qm lib
 echo /vendor/ >.git/info/exclude
 `
 
-func newRoom(t *testing.T) *room {
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	r := &room{Room: quarters.NewRoom(t, patience, "git")}
+	r := &account{Account: testhome.NewAccount(t, patience, "git")}
 	r.marks, r.canary = filepath.Join(r.Home, "marks"), filepath.Join(r.Home, ".bashrc")
-	quarters.Check(t, os.Mkdir(r.marks, 0o777))
+	testhome.Check(t, os.Mkdir(r.marks, 0o777))
 	r.Put(t, r.canary, canaryText, 0o644)
 	r.Put(t, ".gitconfig", "[user]\n\tname = Human\n\temail = human@example.org\n[filter \"mine\"]\n\tsmudge = \"touch "+r.marks+"/filter; cat\"\n[gc]\n\tauto = 0\n", 0o644)
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "MARK=" + r.marks + "/executed",
 		"GIT_EDITOR=true", "EVIL=" + strings.ReplaceAll(evilConfig, "MARK", r.marks+"/executed"), "XDG_RUNTIME_DIR=" + r.Home + "/run"}
-	quarters.Check(t, os.Mkdir(r.Home+"/run", 0o700))
+	testhome.Check(t, os.Mkdir(r.Home+"/run", 0o700))
 	made.Do(func() {
 		if got := r.Run(t, "bash", "-c", project); got.Code != 0 {
 			t.Fatalf("the project: %+v", got)
 		}
-		quarters.Check(t, os.Rename(r.Home+"/src", template()))
-		quarters.Check(t, os.MkdirAll(r.Work, 0o755))
+		testhome.Check(t, os.Rename(r.Home+"/src", template()))
+		testhome.Check(t, os.MkdirAll(r.Work, 0o755))
 	})
 	if got := r.Run(t, "sh", "-ec", copied, "copied", template()); got.Code != 0 {
 		t.Fatalf("the copy of the project: %+v", got)
@@ -77,11 +77,11 @@ func newRoom(t *testing.T) *room {
 // copied copies the project; the index knows files by their inodes.
 const copied = `cp -aT "$1" ~/src; cd ~/src/project; git update-index -q --refresh; git -C vendor/lib update-index -q --refresh`
 
-// made is done once the project has been made in [template], of which each room
+// made is done once the project has been made in [template], of which each account
 // gets a copy. No path in it is absolute.
 var made sync.Once
 
-func template() string { return filepath.Join(quarters.Bin(), "..", "project") }
+func template() string { return filepath.Join(testhome.Bin(), "..", "project") }
 
 // evilConfig is a configuration by which each git command executes something.
 const evilConfig = `[core]
@@ -99,7 +99,7 @@ mount -o remount,bind,ro /
 cd "$PWD"
 exec "$@"`
 
-func (r *room) fenced(argv ...string) []string {
+func (r *account) fenced(argv ...string) []string {
 	flags := "-m"
 	if os.Geteuid() != 0 {
 		flags = "-rm"
@@ -108,10 +108,10 @@ func (r *room) fenced(argv ...string) []string {
 }
 
 // bare executes a script of the guest's without a sandbox.
-func (r *room) bare(t *testing.T, script string) { r.Run(t, r.fenced("bash", "-c", script)...) }
+func (r *account) bare(t *testing.T, script string) { r.Run(t, r.fenced("bash", "-c", script)...) }
 
 // session runs it as a guest, which must have come to run it.
-func (r *room) session(t *testing.T, script string) {
+func (r *account) session(t *testing.T, script string) {
 	t.Helper()
 	argv := []string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL", "--", "bash", "-c", "echo here; " + script}
 	if got := r.Run(t, argv...); !strings.HasPrefix(got.Out, "here\n") {
@@ -121,10 +121,10 @@ func (r *room) session(t *testing.T, script string) {
 
 // effects says what the guest has reached: what executed, and whether the
 // human's file is another.
-func (r *room) effects(t *testing.T) (list []string) {
+func (r *account) effects(t *testing.T) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(r.marks)
-	quarters.Check(t, err)
+	testhome.Check(t, err)
 	for _, e := range entries {
 		list = append(list, "executed: "+e.Name())
 	}
@@ -136,7 +136,7 @@ func (r *room) effects(t *testing.T) (list []string) {
 
 // works is the human's day; each command may fail. It returns those that hang.
 // Without a sandbox git meets repositories on which it would take all memory.
-func (r *room) works(t *testing.T, commands ...string) (hang []string) {
+func (r *account) works(t *testing.T, commands ...string) (hang []string) {
 	t.Helper()
 	for _, c := range commands {
 		got := r.Run(t, r.fenced("timeout", "-k", "1", "20", "bash", "-c", "ulimit -v 4000000; "+c)...)
@@ -149,7 +149,7 @@ func (r *room) works(t *testing.T, commands ...string) (hang []string) {
 
 // TestFence: nothing is written around the home, and the home can be written.
 func TestFence(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	out := filepath.Join(filepath.Dir(r.Home), "out")
 	r.Run(t, "touch", out) // the control
 	if err := os.Remove(out); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A plant is what a guest leaves, and what the human does then.
@@ -114,12 +114,12 @@ func TestPlants(t *testing.T) {
 	for i, p := range slices.Concat(plants, invented) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			if !testenv.Short() || i%3 == 0 {
 				if got := p.reaches(t, r, r.bare); len(got) == 0 {
 					t.Fatal("control: without a sandbox it has no effect")
 				}
-				r = newRoom(t)
+				r = newAccount(t)
 			}
 			if got := p.reaches(t, r, r.session); len(got) > 0 {
 				t.Errorf("a guest's plant takes effect: %q", got)
@@ -129,7 +129,7 @@ func TestPlants(t *testing.T) {
 }
 
 // reaches plays a plant and says which effects it had.
-func (p plant) reaches(t *testing.T, r *room, leave func(*testing.T, string)) []string {
+func (p plant) reaches(t *testing.T, r *account, leave func(*testing.T, string)) []string {
 	t.Helper()
 	if p.before != "" {
 		r.Run(t, "bash", "-c", p.before)
@@ -155,8 +155,8 @@ func (p plant) reaches(t *testing.T, r *room, leave func(*testing.T, string)) []
 }
 
 // forget removes what executed already while the plant was laid without a sandbox.
-func (r *room) forget(t *testing.T) {
+func (r *account) forget(t *testing.T) {
 	t.Helper()
-	quarters.Check(t, os.RemoveAll(r.marks))
-	quarters.Check(t, os.Mkdir(r.marks, 0o777))
+	testhome.Check(t, os.RemoveAll(r.marks))
+	testhome.Check(t, os.Mkdir(r.marks, 0o777))
 }

@@ -38,7 +38,7 @@ func TestRandomPlants(t *testing.T) {
 	for i := 0; i < sessions || i < 10 && reached == 0; i++ {
 		seed := strconv.FormatUint(rand.Uint64(), 10)
 		t.Run("control "+strconv.Itoa(i), func(t *testing.T) {
-			r := newRoom(t)
+			r := newAccount(t)
 			r.Run(t, r.fenced(r.Guest(seed, "1000")...)...)
 			r.forget(t)
 			r.works(t, day...)
@@ -48,7 +48,7 @@ func TestRandomPlants(t *testing.T) {
 			continue // until a control has an effect
 		}
 		t.Run("session "+strconv.Itoa(i), func(t *testing.T) {
-			r := newRoom(t)
+			r := newAccount(t)
 			argv := []string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL", "--"}
 			if got := r.Run(t, append(argv, r.Guest(seed, "1000")...)...); got.Code != 0 {
 				t.Fatalf("seed %s: %+v", seed, got)

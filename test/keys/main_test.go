@@ -19,10 +19,10 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
-func TestMain(m *testing.M) { os.Exit(quarters.Main("keys", m.Run)) }
+func TestMain(m *testing.M) { os.Exit(testhome.Main("keys", m.Run)) }
 
 // An effect is what a key does.
 type effect struct {
@@ -124,10 +124,10 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// newRoom is somebody's home with what the effects are about.
-func newRoom(t *testing.T) *quarters.Room {
+// newAccount makes a home with what the effects are about.
+func newAccount(t *testing.T) *testhome.Account {
 	t.Helper()
-	r := quarters.NewRoom(t, 60*time.Second)
+	r := testhome.NewAccount(t, 60*time.Second)
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb", "SHELL=/bin/sh", "SPECIAL=yes"}
 	for _, f := range []string{"aside/file", ".aws/credentials", ".mycache/file", ".npm/_cacache/file", "src/project/x.pem", "src/project/kept/file", "src/project/sub/file"} {
 		r.Put(t, f, "of the host\n", 0o644)
@@ -136,8 +136,8 @@ func newRoom(t *testing.T) *quarters.Room {
 	return r
 }
 
-// run is a session of the room.
-func run(t *testing.T, r *quarters.Room, lines string, flags []string, script string) quarters.Result {
+// run is a session of the account.
+func run(t *testing.T, r *testhome.Account, lines string, flags []string, script string) testhome.Result {
 	t.Helper()
 	r.Put(t, ".config/bawn/config.toml", lines, 0o600)
 	return r.Run(t, slices.Concat([]string{"bawn", "run", "-q"}, flags, []string{"--", "sh", "-c", script})...)
@@ -170,7 +170,7 @@ func TestEveryKeyHasItsEffect(t *testing.T) {
 		}
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			without := run(t, r, lines(key, e, false), nil, e.script)
 			wants(t, "the key", e, run(t, r, lines(key, e, true), nil, e.script), without)
 			if e.flag != nil {
@@ -184,7 +184,7 @@ func TestEveryKeyHasItsEffect(t *testing.T) {
 		}
 		t.Run("--"+flag, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			without := run(t, r, lines("", e, false), nil, e.script)
 			wants(t, e.flag[0], e, run(t, r, lines("", e, false), e.flag, e.script), without)
 		})
@@ -192,7 +192,7 @@ func TestEveryKeyHasItsEffect(t *testing.T) {
 }
 
 // wants compares a session with the key with what the key is to do.
-func wants(t *testing.T, what string, e effect, with, without quarters.Result) {
+func wants(t *testing.T, what string, e effect, with, without testhome.Result) {
 	t.Helper()
 	if e.unless != "" && with.Code == 125 && strings.Contains(with.Err, e.unless) {
 		t.Logf("%s is refused here: %s", e.unless, with.Err)
@@ -216,7 +216,7 @@ func TestEveryKeyIsPlanned(t *testing.T) {
 		}
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			plan := func(set bool, flags []string) string {
 				r.Put(t, ".config/bawn/config.toml", lines(key, e, set), 0o600)
 				got := r.Run(t, slices.Concat([]string{"bawn", "run", "--plan", "--json"}, flags, []string{"--", "true"})...)

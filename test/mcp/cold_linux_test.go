@@ -16,7 +16,7 @@ import (
 )
 
 // lives is how often a plugin was started.
-func (r *room) lives(t *testing.T, name string) string {
+func (r *account) lives(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.home, ".local/share/bawn/plugins", name, "lives"))
 	check(t, err)
@@ -29,7 +29,7 @@ func (r *room) lives(t *testing.T, name string) string {
 // is the control.
 func TestColdGateway(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest", "rug")
 	d := r.gateway(t)
 	if got := d.tools(t); !slices.Contains(got, "honest__work") || !slices.Contains(got, "rug__work") {
@@ -58,7 +58,7 @@ func TestColdGateway(t *testing.T) {
 // what was pinned. The control is the file as it was.
 func TestTamperedTools(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest")
 	file := filepath.Join(r.home, ".local/state/bawn/pins/honest.tools")
 	text, err := os.ReadFile(file)

@@ -18,8 +18,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A desk is a client of a gateway in front of the room's plugins.
-type desk struct {
+// A gatewayClient is a client of a gateway in front of the account's plugins.
+type gatewayClient struct {
 	*mcp.ClientSession
 	pid  int
 	said *said // on the standard error
@@ -44,11 +44,11 @@ func (s *said) String() string {
 }
 
 // gateway starts `bawn mcp` and connects to it.
-func (r *room) gateway(t *testing.T, names ...string) *desk {
+func (r *account) gateway(t *testing.T, names ...string) *gatewayClient {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.command(ctx, append([]string{filepath.Join(r.bin, "bawn"), "mcp"}, names...)...)
-	d := &desk{said: &said{}}
+	d := &gatewayClient{said: &said{}}
 	cmd.Stderr = d.said
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}, nil)
@@ -68,7 +68,7 @@ func (r *room) gateway(t *testing.T, names ...string) *desk {
 }
 
 // call calls a tool, and returns its text and whether it failed.
-func (d *desk) call(t *testing.T, wait time.Duration, tool string, args map[string]any) (string, bool) {
+func (d *gatewayClient) call(t *testing.T, wait time.Duration, tool string, args map[string]any) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
@@ -86,14 +86,14 @@ func (d *desk) call(t *testing.T, wait time.Duration, tool string, args map[stri
 }
 
 // works wants an answer of the honest server, soon.
-func (d *desk) works(t *testing.T, when string) {
+func (d *gatewayClient) works(t *testing.T, when string) {
 	t.Helper()
 	if got, failed := d.call(t, patience, "honest__work", nil); failed || !strings.Contains(got, "done by honest") {
 		t.Errorf("%s: the honest server does not work: %q", when, got)
 	}
 }
 
-func (d *desk) tools(t *testing.T) (names []string) {
+func (d *gatewayClient) tools(t *testing.T) (names []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -116,7 +116,7 @@ func peak(t *testing.T, pid int) int {
 }
 
 // trust adds and pins servers whose tools need nobody's answer.
-func (r *room) trust(t *testing.T, kinds ...string) {
+func (r *account) trust(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
 		r.stranger(t, kind, "--allow", "*")
@@ -130,7 +130,7 @@ func (r *room) trust(t *testing.T, kinds ...string) {
 // comes of it is bounded. The honest one, called after each, is the control.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest", "huge", "hang", "crash", "flood", "fork")
 	d := r.gateway(t)
 	d.works(t, "at first")
@@ -161,7 +161,7 @@ func TestHostileServers(t *testing.T) {
 // what was not pinned or has changed since asks, which nobody answers here.
 func TestHostileLists(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest", "rug", "names", "texts")
 	r.stranger(t, "fresh", "--allow", "*")
 	r.stranger(t, "endless", "--allow", "*")
@@ -194,7 +194,7 @@ func TestHostileLists(t *testing.T) {
 // a file that the plugin may read.
 func TestPathArguments(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for name, text := range map[string]string{"src/project/docs/a": "a-of-docs", ".ssh/id_rsa": "PRIVATE", "notes": "PRIVATE"} {
 		r.put(t, name, text)
 	}
@@ -228,7 +228,7 @@ func TestPathArguments(t *testing.T) {
 // the client is.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	const crowd = 50
 	for i := range crowd {
 		name := fmt.Sprintf("s%d", i)

@@ -23,7 +23,7 @@ done
 `
 
 // object adds a hook plugin that is a script.
-func (r *room) object(t *testing.T, kind, script string) {
+func (r *account) object(t *testing.T, kind, script string) {
 	t.Helper()
 	file := filepath.Join(r.home, "guard/guard.sh")
 	r.put(t, file, strings.ReplaceAll(script, "OUTSIDE", r.home))
@@ -36,7 +36,7 @@ func (r *room) object(t *testing.T, kind, script string) {
 }
 
 // split has an agent's shell run a line in a session of two zones.
-func (r *room) split(t *testing.T, line string) result {
+func (r *account) split(t *testing.T, line string) result {
 	t.Helper()
 	agent := fmt.Sprintf("import subprocess; p = subprocess.run(['/bin/sh', '-c', %q]); exit(p.returncode)", line)
 	return r.bawn(t, "run", "--split", "--mode", "permissive", "--", "/usr/bin/python3", "-c", agent)
@@ -46,7 +46,7 @@ func (r *room) split(t *testing.T, line string) result {
 // It sees and writes what its manifest says; once it is dead nothing runs.
 func TestHookPlugin(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "python3")
+	r := newAccount(t, "python3")
 	if got := r.split(t, "echo deploy it"); got.code != 0 || !strings.Contains(got.out, "deploy it") {
 		t.Fatalf("control: without a plugin: %+v", got)
 	}
@@ -84,10 +84,10 @@ func TestHookPlugin(t *testing.T) {
 // which its manifest allows.
 func TestHookPluginOfTools(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.honest(t)
 	r.object(t, "tool", objector)
-	d := &desk{ClientSession: r.session(t, nil)}
+	d := &gatewayClient{ClientSession: r.session(t, nil)}
 	d.works(t, "that it does not object to")
 	got, failed := d.call(t, patience, "honest__work", map[string]any{"path": "deploy"})
 	if !failed || !strings.Contains(got, "no deployments on Sundays") {

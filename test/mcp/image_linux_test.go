@@ -13,7 +13,7 @@ import (
 // the image and its manifest hold; the control is the same one without.
 func TestImage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "docker")
+	r := newAccount(t, "docker")
 	e := engine.Shared(t)
 	id := e.Image(t, engine.Busybox)
 	r.in.Env = append(r.in.Env, "DOCKER_HOST="+e.Host())

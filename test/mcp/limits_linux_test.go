@@ -33,7 +33,7 @@ func always(is bool) func(int) bool { return func(int) bool { return is } }
 // control is the same program without a sandbox.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for name, text := range map[string]string{
 		"src/project/docs/a": "a", "src/project/out/b": "b", "src/project/secret": "s", "notes": "n", ".local/state/bawn/pins/p.json": "{}",
 		".local/share/bawn/plugins/other/x": "x", ".local/share/bawn/plugins/p/kept": "k",
@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 
 // untouched has a guest write files, which it may believe it has, in what covers
 // them, and wants them as they were. The control writes them.
-func (r *room) untouched(t *testing.T, start []string, names ...string) {
+func (r *account) untouched(t *testing.T, start []string, names ...string) {
 	t.Helper()
 	var words []string
 	for _, name := range names {
@@ -91,7 +91,7 @@ func (r *room) untouched(t *testing.T, start []string, names ...string) {
 // is no plugin's.
 func TestGivenAlone(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.put(t, "shared", "s")
 	r.put(t, ".config/bawn/config.toml", `isolation.env = ["HOSTS_OWN"]
 isolation.rw = ["~/shared"]
@@ -121,7 +121,7 @@ reason = "the human reads it"
 // a whole. The control is the same plugin with more.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "cgroup", "root")
+	r := newAccount(t, "cgroup", "root")
 	with := func(limits string, words ...string) result {
 		return r.run(t, r.plugin(t, "p", r.manifest(`files = {read = ["BIN"]}`+"\nlimits = {"+limits+"}"), words...)...)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
@@ -22,7 +22,7 @@ const patience = 40 * time.Second
 
 // Words that make the test binary what runs inside.
 const (
-	guestWord  = quarters.GuestWord
+	guestWord  = testhome.GuestWord
 	serverWord = "@server"
 )
 
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == serverWord {
 		os.Exit(serve(os.Args[2], os.Args[3:]))
 	}
-	os.Exit(quarters.Main("mcp", func() int { return testMain(m) }))
+	os.Exit(testhome.Main("mcp", func() int { return testMain(m) }))
 }
 
 func testMain(m *testing.M) int {
@@ -53,40 +53,40 @@ func endRelays() {
 	for _, link := range links {
 		program, _ := os.Readlink(link) // it may have ended
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
-		if err == nil && program == filepath.Join(quarters.Bin(), "bawnd") {
+		if err == nil && program == filepath.Join(testhome.Bin(), "bawnd") {
 			_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended
 		}
 	}
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-// A room is the home of somebody who works in a project and has plugins.
-type room struct {
+// An account is the home of a user, with a project and plugins.
+type account struct {
 	home, work, bin string
-	in              *quarters.Room
+	in              *testhome.Account
 }
 
-func newRoom(t *testing.T, features ...string) *room {
+func newAccount(t *testing.T, features ...string) *account {
 	t.Helper()
-	in := quarters.NewRoom(t, patience, features...)
+	in := testhome.NewAccount(t, patience, features...)
 	in.Env = []string{
 		"HOME=" + in.Home, "PATH=" + in.Bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb", "SHELL=/bin/sh", "HOSTS_OWN=the-hosts-own",
 	}
-	r := &room{home: in.Home, work: in.Work, bin: in.Bin, in: in}
+	r := &account{home: in.Home, work: in.Work, bin: in.Bin, in: in}
 	check(t, os.MkdirAll(filepath.Join(r.work, ".git"), 0o700))
 	return r
 }
 
 // put writes a file, whose name is the home's or absolute.
-func (r *room) put(t testing.TB, name, text string) {
+func (r *account) put(t testing.TB, name, text string) {
 	t.Helper()
 	r.in.Put(t, name, text, 0o600)
 }
 
 // plugin adds a plugin by its manifest, as the human's own editor would, and
 // returns the command line that starts it with other arguments for the guest.
-func (r *room) plugin(t testing.TB, name, manifest string, words ...string) []string {
+func (r *account) plugin(t testing.TB, name, manifest string, words ...string) []string {
 	t.Helper()
 	r.put(t, ".config/bawn/plugins/"+name+".toml", manifest)
 	m, err := plugin.Parse(name, name, []byte(manifest))
@@ -100,11 +100,11 @@ func (r *room) plugin(t testing.TB, name, manifest string, words ...string) []st
 }
 
 // manifest is one that runs the test binary, which it can see wherever it is.
-func (r *room) manifest(rest string) string {
+func (r *account) manifest(rest string) string {
 	return fmt.Sprintf("run.command = [%q]\n", r.bin+"/guest") + strings.ReplaceAll(rest, "BIN", r.bin)
 }
 
-func (r *room) command(ctx context.Context, argv ...string) *exec.Cmd {
+func (r *account) command(ctx context.Context, argv ...string) *exec.Cmd {
 	return r.in.Command(ctx, argv...)
 }
 
@@ -114,15 +114,15 @@ type result struct {
 	code     int
 }
 
-// run starts a command as the room's owner would, without a terminal.
-func (r *room) run(t testing.TB, argv ...string) result {
+// run starts a command as the account's user would, without a terminal.
+func (r *account) run(t testing.TB, argv ...string) result {
 	t.Helper()
 	got := r.in.Run(t, argv...)
 	return result{out: got.Out, err: got.Err, code: got.Code}
 }
 
 // bawn runs the program with a verb.
-func (r *room) bawn(t testing.TB, args ...string) result {
+func (r *account) bawn(t testing.TB, args ...string) result {
 	t.Helper()
 	return r.run(t, append([]string{filepath.Join(r.bin, "bawn")}, args...)...)
 }

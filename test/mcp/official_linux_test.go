@@ -26,7 +26,7 @@ const servers = "@modelcontextprotocol/server-"
 
 // officials adds and pins the official servers, with the reference server of
 // files over a part of the project.
-func (r *room) officials(t *testing.T) {
+func (r *account) officials(t *testing.T) {
 	t.Helper()
 	dir := os.Getenv("BAWN_TEST_AGENTS")
 	r.put(t, "src/project/docs/a.md", "text of a")
@@ -57,7 +57,7 @@ func (r *room) officials(t *testing.T) {
 // manifest, and the inspector finds a server as it expects one.
 func TestOfficialServers(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "node", "npm-agents")
+	r := newAccount(t, "node", "npm-agents")
 	r.officials(t)
 	d := r.gateway(t)
 	if n := len(d.tools(t)); n < 25 {
@@ -90,7 +90,7 @@ func TestOfficialServers(t *testing.T) {
 }
 
 // inspector has the protocol's own inspector find the tools and call one.
-func (r *room) inspector(t *testing.T) {
+func (r *account) inspector(t *testing.T) {
 	t.Helper()
 	inspect := func(args ...string) result {
 		cli := official(t, "mcp-inspector", "@modelcontextprotocol/inspector-cli", "build/cli.js")

@@ -13,7 +13,7 @@ import (
 
 // stranger adds a server of that kind by the command line, as a human would,
 // and returns what that said.
-func (r *room) stranger(t testing.TB, kind string, more ...string) result {
+func (r *account) stranger(t testing.TB, kind string, more ...string) result {
 	t.Helper()
 	args := append([]string{"plugin", "add", "--yes", "--name", kind, "--read", r.bin}, more...)
 	got := r.bawn(t, append(args, "--", r.bin+"/guest", serverWord, kind)...)
@@ -24,7 +24,7 @@ func (r *room) stranger(t testing.TB, kind string, more ...string) result {
 }
 
 // differences are what pinning would change.
-func (r *room) differences(t testing.TB, name string) map[string]string {
+func (r *account) differences(t testing.TB, name string) map[string]string {
 	t.Helper()
 	got := r.bawn(t, "plugin", "pin", name, "--dry-run", "--json")
 	var said struct {
@@ -47,7 +47,7 @@ func (r *room) differences(t testing.TB, name string) map[string]string {
 // without somebody who agrees.
 func TestAdd(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	got := r.bawn(t, "plugin", "add", "--name", "calc", "--write", ".", "--host", "api.example.com", "--allow", "get_*", "--", "calc", "--stdio")
 	if got.code != 126 || !strings.Contains(got.err, "may read and CHANGE the whole project") || !strings.Contains(got.err, "nobody is there to be asked") {
 		t.Errorf("%+v", got)
@@ -78,7 +78,7 @@ func TestAdd(t *testing.T) {
 // is a terminal. The control types it there.
 func TestAgreeing(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for _, typed := range []bool{false, true} {
 		master, tty, err := pty.Open()
 		check(t, err)
@@ -103,7 +103,7 @@ func TestAgreeing(t *testing.T) {
 // the same command outside.
 func TestNoGuestAdds(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.put(t, ".config/bawn/config.toml", "")
 	add := []string{r.bin + "/bawn", "plugin", "add", "--yes", "--name", "calc", "--", "calc"}
 	got := r.run(t, append([]string{r.bin + "/bawn", "run", "-q", "--"}, add...)...)
@@ -126,7 +126,7 @@ func TestNoGuestAdds(t *testing.T) {
 // found out. The control is one that does not.
 func TestPinRug(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for kind, want := range map[string]map[string]string{"honest": {}, "rug": {"work": "changed"}} {
 		r.stranger(t, kind)
 		if got := r.bawn(t, "plugin", "pin", kind, "--yes"); got.code != 0 || !strings.Contains(got.out, "does the work") {
@@ -149,7 +149,7 @@ func TestPinRug(t *testing.T) {
 // left, and nothing of it acts on a terminal.
 func TestPinHostile(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for kind, want := range map[string]map[string]string{
 		"names": {"work": "shadowingshadowing", "w0rk": "confusable", "work\x1b[2J": "unfit", "wo\u202erk": "unfit", "w\u043erk": "unfit", "other__work": "unfit", "work ": "unfit"},
 		"texts": {"work": "new", "clear": "unfit", "hide": "unfit", "turn": "unfit"},

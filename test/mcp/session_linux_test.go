@@ -22,7 +22,7 @@ import (
 )
 
 // honest adds a plugin whose tool may be called unasked, and one that asks.
-func (r *room) honest(t *testing.T) {
+func (r *account) honest(t *testing.T) {
 	t.Helper()
 	r.plugin(t, "honest", fmt.Sprintf("run = { command = [%q, %q, \"honest\"] }\nfiles.read = [%q]\ntools.allow = [\"work\"]\n", r.bin+"/guest", serverWord, r.bin))
 	r.plugin(t, "asker", fmt.Sprintf("run = { command = [%q, %q, \"asker\"] }\nfiles.read = [%q]\n", r.bin+"/guest", serverWord, r.bin))
@@ -34,7 +34,7 @@ func (r *room) honest(t *testing.T) {
 }
 
 // session is `bawn mcp` in a session.
-func (r *room) session(t *testing.T, o *mcp.ClientOptions) *mcp.ClientSession {
+func (r *account) session(t *testing.T, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	cmd := r.command(t.Context(), filepath.Join(r.bin, "bawn"), "run", "--quiet", "--ro", r.bin, "--", filepath.Join(r.bin, "bawn"), "mcp")
 	var said bytes.Buffer
@@ -48,7 +48,7 @@ func (r *room) session(t *testing.T, o *mcp.ClientOptions) *mcp.ClientSession {
 }
 
 // events are those of the log about a resource.
-func (r *room) events(t *testing.T, resource string) (list []map[string]any) {
+func (r *account) events(t *testing.T, resource string) (list []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(r.bawn(t, "audit", "query", "--json").out) {
 		var e struct{ Event map[string]any }
@@ -63,10 +63,10 @@ func (r *room) events(t *testing.T, resource string) (list []map[string]any) {
 // plugin that stands outside of it.
 func TestGuestsHaveTheirHumansPlugins(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.honest(t)
 	s := r.session(t, nil)
-	d := &desk{ClientSession: s}
+	d := &gatewayClient{ClientSession: s}
 	d.works(t, "from inside of a session")
 	list := r.events(t, "honest/work")
 	if len(list) != 1 || list[0]["parent"] == nil || list[0]["resolved"] != "allow" {
@@ -78,7 +78,7 @@ func TestGuestsHaveTheirHumansPlugins(t *testing.T) {
 // It is not asked; the human is, outside.
 func TestTheAgentDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.honest(t)
 	r.relay(t)
 	var asked atomic.Int32
@@ -86,7 +86,7 @@ func TestTheAgentDoesNotAnswer(t *testing.T) {
 		asked.Add(1)
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": true}}, nil
 	}})
-	d := &desk{ClientSession: s}
+	d := &gatewayClient{ClientSession: s}
 	answered := r.answering(t, "approve")
 	if got, failed := d.call(t, patience, "asker__work", nil); failed || !strings.Contains(got, "done by asker") {
 		t.Errorf("approved: %q", got)
@@ -104,7 +104,7 @@ func TestTheAgentDoesNotAnswer(t *testing.T) {
 
 // relay runs for the time of the test: one that is started on demand would stay
 // for a while.
-func (r *room) relay(t *testing.T) {
+func (r *account) relay(t *testing.T) {
 	t.Helper()
 	cmd := r.command(t.Context(), filepath.Join(r.bin, "bawn"), "serve")
 	check(t, cmd.Start())
@@ -116,7 +116,7 @@ func (r *room) relay(t *testing.T) {
 }
 
 // answering has the human answer the next question; wait returns once it is.
-func (r *room) answering(t *testing.T, verb string) (wait func()) {
+func (r *account) answering(t *testing.T, verb string) (wait func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -147,7 +147,7 @@ func (r *room) answering(t *testing.T, verb string) (wait func()) {
 // have another one do it. The control is the same from an ordinary session.
 func TestPluginsHaveNoPlugins(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.honest(t)
 	argv := r.plugin(t, "sly", r.manifest("files.read = [\"BIN\"]"))
 	argv = argv[:slices.Index(argv, "--")+1]
@@ -171,7 +171,7 @@ func TestPluginsHaveNoPlugins(t *testing.T) {
 // TestServersEndWithTheirGateway kills the gateway, which can't end anything.
 func TestServersEndWithTheirGateway(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.plugin(t, "obstinate", fmt.Sprintf("run = { command = [\"/bin/sh\", \"-c\", \"%s %s honest obstinate; exec sleep 1234%d\"] }\nfiles.read = [%q]\ntools.allow = [\"work\"]\n", r.bin+"/guest", serverWord, os.Getpid(), r.bin))
 	if got := r.bawn(t, "plugin", "pin", "obstinate", "--yes"); got.code != 0 {
 		t.Fatalf("%+v", got)
@@ -203,7 +203,7 @@ func children(words ...string) (found string) {
 // TestGatewayOverHTTP serves who shows the token of the file.
 func TestGatewayOverHTTP(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.honest(t)
 	cmd := r.command(t.Context(), filepath.Join(r.bin, "bawn"), "mcp", "--http", "127.0.0.1:0")
 	said, err := cmd.StderrPipe()
@@ -227,7 +227,7 @@ func TestGatewayOverHTTP(t *testing.T) {
 			t.Errorf("the token %.4q…: %v", tt.token, err)
 		}
 		if err == nil {
-			(&desk{ClientSession: s}).works(t, "over HTTP")
+			(&gatewayClient{ClientSession: s}).works(t, "over HTTP")
 			_ = s.Close()
 		}
 	}

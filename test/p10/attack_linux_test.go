@@ -23,7 +23,7 @@ type attack struct {
 }
 
 // attacks are all that the victim and its relay have to fear.
-func (r *room) attacks(v victim) []attack {
+func (r *account) attacks(v victim) []attack {
 	run, state, config := r.places+"/run/bawn/", r.places+"/state/bawn/", r.places+"/config/bawn/"
 	self := func(name string, words ...string) attack { return attack{deed: deed{name, words}} }
 	shown := func(control []string, name string, words ...string) attack {
@@ -59,7 +59,7 @@ func (r *room) attacks(v victim) []attack {
 }
 
 // from runs deeds in a zone.
-func (r *room) from(zone, places string, flags []string, deeds []deed) map[string]string {
+func (r *account) from(zone, places string, flags []string, deeds []deed) map[string]string {
 	r.Helper()
 	text, err := json.Marshal(deeds)
 	check(r, err)
@@ -99,7 +99,7 @@ func heard(out string) map[string]string {
 }
 
 // controls do from outside what shows that each attack has a way.
-func (r *room) controls(all []attack) {
+func (r *account) controls(all []attack) {
 	r.Helper()
 	var deeds []deed
 	for _, a := range all {
@@ -117,7 +117,7 @@ func (r *room) controls(all []attack) {
 
 // unharmed wants the relay alive, and the victim to wait until its human says
 // yes, from outside, in the words with which the guests have tried it.
-func (r *room) unharmed(v victim, words ...string) {
+func (r *account) unharmed(v victim, words ...string) {
 	r.Helper()
 	if err := syscall.Kill(r.relay, 0); err != nil {
 		r.Errorf("the relay: %v", err)
@@ -138,7 +138,7 @@ func (r *room) unharmed(v victim, words ...string) {
 }
 
 // refused wants none of the attacks to succeed.
-func (r *room) refused(zone string, said map[string]string) {
+func (r *account) refused(zone string, said map[string]string) {
 	r.Helper()
 	for name, s := range said {
 		if !strings.HasPrefix(s, "no") {
@@ -164,7 +164,7 @@ func TestFromInside(t *testing.T) {
 	for name, inWorkspace := range map[string]bool{"usual places": false, "places in the workspace": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t, inWorkspace)
+			r := newAccount(t, inWorkspace)
 			r.serve()
 			v := r.victim()
 			all := r.attacks(v)
@@ -182,7 +182,7 @@ func TestFromInside(t *testing.T) {
 // open then; sockets are not, and each try is recorded.
 func TestShownByMistake(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, true)
+	r := newAccount(t, true)
 	r.serve()
 	v := r.victim()
 	all := r.attacks(v)
@@ -207,7 +207,7 @@ func TestShownByMistake(t *testing.T) {
 // on a web site: it is reached, and lets nobody in.
 func TestPageFromInside(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, false)
+	r := newAccount(t, false)
 	r.serve()
 	v := r.victim()
 	deeds := []deed{{"reach", []string{"fetch", r.port}}, {"approve", []string{"answer", r.port, v.question}}}

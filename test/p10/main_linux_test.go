@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
 const patience = 40 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) == 3 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == showWord {
@@ -33,18 +33,18 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(quarters.Main("p10", m.Run))
+	os.Exit(testhome.Main("p10", m.Run))
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-type result = quarters.Result
+type result = testhome.Result
 
-// A room is the home of somebody who works in a project, with a relay that
+// An account is the home of a user, with a project and a relay that
 // serves.
-type room struct {
+type account struct {
 	*testing.T
-	*quarters.Room
+	*testhome.Account
 	places string // where runtime, state and config are
 	port   string // of the page
 	relay  int    // its process
@@ -68,10 +68,10 @@ pattern = "mkdir *"
 verdict = "deny"
 `
 
-// newRoom has Bawn's own places in the home directory, or in the workspace.
-func newRoom(t *testing.T, inWorkspace bool) *room {
+// newAccount has Bawn's own places in the home directory, or in the workspace.
+func newAccount(t *testing.T, inWorkspace bool) *account {
 	t.Helper()
-	r := &room{T: t, Room: quarters.NewRoom(t, patience)}
+	r := &account{T: t, Account: testhome.NewAccount(t, patience)}
 	r.places = r.Home
 	if inWorkspace {
 		r.places = filepath.Join(r.Work, "places")
@@ -83,9 +83,9 @@ func newRoom(t *testing.T, inWorkspace bool) *room {
 	return r
 }
 
-// environ is that of the room's owner; elsewhere that of one who keeps Bawn's
+// environ is that of the account's user; elsewhere that of one who keeps Bawn's
 // places somewhere else.
-func (r *room) environ(places string) []string {
+func (r *account) environ(places string) []string {
 	return []string{
 		"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=xterm", "SHELL=/bin/sh",
 		"XDG_RUNTIME_DIR=" + places + "/run", "XDG_STATE_HOME=" + places + "/state", "XDG_CONFIG_HOME=" + places + "/config",
@@ -94,7 +94,7 @@ func (r *room) environ(places string) []string {
 
 // elsewhere are places of Bawn's of which the owner's other programs know
 // nothing.
-func (r *room) elsewhere() string {
+func (r *account) elsewhere() string {
 	dir := filepath.Join(r.Home, "elsewhere")
 	for _, name := range []string{"run", "state", "config/bawn"} {
 		check(r, os.MkdirAll(filepath.Join(dir, name), 0o700))
@@ -106,9 +106,9 @@ func (r *room) elsewhere() string {
 }
 
 // run starts one of the programs, without a terminal.
-func (r *room) run(places string, argv ...string) result {
+func (r *account) run(places string, argv ...string) result {
 	r.Helper()
-	in := *r.Room
+	in := *r.Account
 	in.Env = r.environ(places)
 	return in.Run(r, argv...)
 }
@@ -116,7 +116,7 @@ func (r *room) run(places string, argv ...string) result {
 var served = regexp.MustCompile(`the web page is served" address=https://localhost:(\d+)`)
 
 // serve starts the relay, with its page.
-func (r *room) serve() {
+func (r *account) serve() {
 	r.Helper()
 	log, err := os.Create(filepath.Join(r.Home, "relay.log"))
 	check(r, err)
@@ -137,7 +137,7 @@ func (r *room) serve() {
 	})
 }
 
-func (r *room) until(what string, holds func() bool) {
+func (r *account) until(what string, holds func() bool) {
 	r.Helper()
 	defer func() {
 		if r.Failed() {
@@ -157,7 +157,7 @@ type victim struct {
 	file         string
 }
 
-func (r *room) victim() victim {
+func (r *account) victim() victim {
 	r.Helper()
 	v := victim{file: filepath.Join(r.Work, "asked")}
 	got := r.run(r.places, "bawn", "run", "--split", "--detach", "--net", "none", "--", "/bin/sh", "-c", "touch asked; sleep 300")
@@ -185,7 +185,7 @@ func (r *room) victim() victim {
 }
 
 // terminal is where a host sits.
-func (v *victim) terminal(r *room) string {
+func (v *victim) terminal(r *account) string {
 	to, err := os.Readlink("/proc/" + strconv.Itoa(v.host) + "/fd/0")
 	check(r, err)
 	return to
@@ -197,7 +197,7 @@ type record struct {
 }
 
 // recorded counts what the log says of a rule and a resource.
-func (r *room) recorded(places, rule, resource string) int {
+func (r *account) recorded(places, rule, resource string) int {
 	r.Helper()
 	out := r.run(places, "bawn", "audit", "query", "--json", "--limit", "0").Out
 	n := 0

@@ -9,7 +9,7 @@ import (
 )
 
 // frame is what a shell of the agent's says to the session socket, with lies besides.
-func (r *room) frame(line string, lies map[string]any) string {
+func (r *account) frame(line string, lies map[string]any) string {
 	exec := map[string]any{
 		"Argv": []string{"/bin/sh", "-c", line}, "Dir": r.Work, "Env": []string{"A=1"}, "Stdio": []bool{false, false, false}, "Terminal": false,
 		"Rows": 0, "Cols": 0, "Statement": false,
@@ -28,7 +28,7 @@ func (r *room) frame(line string, lies map[string]any) string {
 // for another one.
 func TestPocketCoderUnauthenticatedExec(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, false)
+	r := newAccount(t, false)
 	r.serve()
 	v := r.victim()
 	do := map[string]any{"ID": 1, "Ticket": "AAAA", "Argv": []string{"touch", "pwned"}, "Dir": r.Work, "Env": []string{}, "Stdio": []bool{false, false, false}}
@@ -66,7 +66,7 @@ func TestPocketCoderUnauthenticatedExec(t *testing.T) {
 // reads one file for what came of them, so that two at once get each other's.
 func TestPocketCoderSharedOutput(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, false)
+	r := newAccount(t, false)
 	said := r.from("agent", r.places, []string{"--net", "none"}, []deed{{"crowd", []string{"crowd", "16"}}})
 	if !strings.HasPrefix(said["crowd"], "yes") {
 		t.Errorf("%q", said)
@@ -78,7 +78,7 @@ func TestPocketCoderSharedOutput(t *testing.T) {
 // those who started the session.
 func TestKodaPolicyInEnvironment(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, false)
+	r := newAccount(t, false)
 	evil := filepath.Join(r.Work, "evil")
 	check(t, os.MkdirAll(filepath.Join(evil, "config/bawn"), 0o700))
 	check(t, os.WriteFile(filepath.Join(evil, "config/bawn/policy.toml"), []byte("[[rule]]\nkind = \"command\"\npattern = \"mkdir *\"\nverdict = \"allow\"\nreason = \"evil\"\n"), 0o600))

@@ -24,7 +24,7 @@ const shownAt = "/run/bawn/"
 // and answers nothing but what it has asked.
 func TestSocketsAreNotEnough(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, false)
+	r := newAccount(t, false)
 	r.serve()
 	v := r.victim()
 	sockets := map[string]string{"attach.sock": v.place + "/attach.sock"}
@@ -66,7 +66,7 @@ type display struct {
 
 // shown runs deeds in a sandbox that shows sockets, and their keys. Its host is
 // a process of its own.
-func (r *room) shown(sockets map[string]string, keys bool, deeds []deed) map[string]string {
+func (r *account) shown(sockets map[string]string, keys bool, deeds []deed) map[string]string {
 	r.Helper()
 	file := filepath.Join(r.Work, "deeds")
 	d := display{Work: r.Work, Argv: r.Guest(file)}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A mux is a tmux with one window: a terminal that is looked at as a human does,
@@ -104,7 +104,7 @@ func TestLess(t *testing.T) {
 	m.shows("a window full of lines", func(s string) bool { return strings.HasPrefix(s, "1000\n1001\n") && strings.Contains(s, "\n1018\n:") })
 	m.types("G")
 	m.shows("the end", func(s string) bool { return strings.Contains(s, "\n1999\n") })
-	p := h.sit("bawn", "attach", id)
+	p := h.openTerminal("bawn", "attach", id)
 	p.sees("1999")
 	m.types("g")
 	p.sees("1000")
@@ -125,7 +125,7 @@ func (m *mux) asked(host string) {
 // daemon adds what brings the network by name.
 func (h *home) daemon() {
 	h.t.Helper()
-	check(h.t, quarters.Programs(h.bin, "cmd/bawnd"))
+	check(h.t, testhome.Programs(h.bin, "cmd/bawnd"))
 }
 
 // kinds are sessions that have the terminal themselves, and that are attached to.

@@ -11,29 +11,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 1 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2:]))
 	}
-	os.Exit(quarters.Main("split", m.Run))
+	os.Exit(testhome.Main("split", m.Run))
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-type result = quarters.Result
+type result = testhome.Result
 
-// A room is the home of somebody who works in a project.
-type room struct{ *quarters.Room }
+// An account is the home of a user, with a project.
+type account struct{ *testhome.Account }
 
-func newRoom(t *testing.T, features ...string) *room {
+func newAccount(t *testing.T, features ...string) *account {
 	t.Helper()
-	r := &room{quarters.NewRoom(t, patience, append(features, "git")...)}
+	r := &account{testhome.NewAccount(t, patience, append(features, "git")...)}
 	r.Env = []string{
 		"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb", "SHELL=/bin/bash",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a", "OPENAI_API_KEY=" + modelKey,
@@ -43,13 +43,13 @@ func newRoom(t *testing.T, features ...string) *room {
 }
 
 // line is a command line of the test binary, as a line of shell.
-func (r *room) line(words ...string) string { return strings.Join(r.Guest(words...), " ") }
+func (r *account) line(words ...string) string { return strings.Join(r.Guest(words...), " ") }
 
 // modelKey is what nobody but the agent may hold.
 const modelKey = "sk-model-0123456789abcdef"
 
 // split runs the guest's words in the zone of an agent.
-func (r *room) split(t testing.TB, flags []string, words ...string) result {
+func (r *account) split(t testing.TB, flags []string, words ...string) result {
 	t.Helper()
 	argv := append([]string{filepath.Join(r.Bin, "bawn"), "run", "--split", "--mode", "permissive", "--env", "OPENAI_API_KEY"}, flags...)
 	return r.Run(t, append(append(argv, "--"), r.Guest(words...)...)...)

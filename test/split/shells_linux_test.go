@@ -8,7 +8,7 @@ import (
 )
 
 // agent runs a shell as the agent of a split session.
-func (r *room) agent(t *testing.T, mode string, argv ...string) result {
+func (r *account) agent(t *testing.T, mode string, argv ...string) result {
 	t.Helper()
 	return r.Run(t, append([]string{filepath.Join(r.Bin, "bawn"), "run", "--split", "--mode", mode, "--"}, argv...)...)
 }
@@ -16,7 +16,7 @@ func (r *room) agent(t *testing.T, mode string, argv ...string) result {
 // TestShells runs lines by a real shell of this machine and by the shell that
 // an agent finds.
 func TestShells(t *testing.T) {
-	r := newRoom(t, "bash")
+	r := newAccount(t, "bash")
 	check(t, os.WriteFile(filepath.Join(r.Work, "file.txt"), []byte("banana\napple\n"), 0o644))
 	for _, argv := range [][]string{
 		{"/bin/bash", "-c", "echo out; echo err >&2; exit 3"},
@@ -37,7 +37,7 @@ func TestShells(t *testing.T) {
 // TestShellsOfAnAgent drives a shell from an agent: through pipes as it keeps
 // one, and through sockets as node gives its children.
 func TestShellsOfAnAgent(t *testing.T) {
-	r := newRoom(t, "python3")
+	r := newAccount(t, "python3")
 	const program = `
 import os, socket, subprocess
 p = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
@@ -76,7 +76,7 @@ def ask(files=(), **lie):
 
 // TestSocketFromInside lets an agent without a shim lie to the session socket.
 func TestSocketFromInside(t *testing.T) {
-	r := newRoom(t, "python3")
+	r := newAccount(t, "python3")
 	lies := [][2]string{
 		{`ask(files=[os.open(".", os.O_RDONLY)])`, "builtin:socket-descriptor"},
 		{`ask(files=[os.open("/", os.O_PATH)])`, "builtin:socket-descriptor"},
@@ -115,7 +115,7 @@ func TestSocketFromInside(t *testing.T) {
 
 // TestPocketCoderWildcard: a rule for "git *" lets nothing ride along.
 func TestPocketCoderWildcard(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Decide(t)
 	r.Rule(t, "allow", "command", "git *")
 	if res := r.agent(t, "normal", "sh", "-c", "git --version"); !strings.HasPrefix(res.Out, "git version") {

@@ -54,7 +54,7 @@ var between = fmt.Sprintf("/tmp/bawn-between-%d", os.Getpid())
 // TestTask runs the same task unsandboxed and split: an agent notices nothing.
 func TestTask(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	t.Cleanup(func() { os.Remove(between) })
 	for _, program := range []string{"make", "git", "sleep", "nonesuch-program", "stty", "seq", "tr"} {
 		r.Rule(t, "allow", "command", program+" *")
@@ -72,7 +72,7 @@ func TestTask(t *testing.T) {
 }
 
 // do has the jobs done in a directory of their own, which they do not name.
-func (r *room) do(t *testing.T, name string, before []string) []job {
+func (r *account) do(t *testing.T, name string, before []string) []job {
 	t.Helper()
 	dir := filepath.Join(r.Work, name)
 	check(t, os.MkdirAll(dir, 0o755))

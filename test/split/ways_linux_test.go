@@ -13,7 +13,7 @@ import (
 // stays in its own.
 func TestShellsEverywhere(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "python3", "node")
+	r := newAccount(t, "python3", "node")
 	text, err := json.Marshal([]string{"socket", "/run/bawn/session.sock"})
 	check(t, err)
 	file := filepath.Join(r.Work, "words")
@@ -57,7 +57,7 @@ func TestShellsEverywhere(t *testing.T) {
 // do, and its sandboxes are not even made.
 func TestLauncher(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	launcher := filepath.Join(r.Work, "agent")
 	check(t, os.WriteFile(launcher, []byte("#!/bin/sh\nexec "+r.line("env")+"\n"), 0o755))
 	got := r.Run(t, filepath.Join(r.Bin, "bawn"), "run", "--split", "--", launcher)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // said wants a guest that could, or could not.
@@ -27,7 +27,7 @@ func said(t *testing.T, what string, r result, can bool, words ...string) {
 
 // inShell makes the agent, which is sh, have the guest's words executed. Its
 // line says nothing of them, so that what is in their way is the sandbox.
-func (r *room) inShell(t testing.TB, flags []string, words ...string) result {
+func (r *account) inShell(t testing.TB, flags []string, words ...string) result {
 	t.Helper()
 	text, err := json.Marshal(words)
 	check(t, err)
@@ -41,7 +41,7 @@ func (r *room) inShell(t testing.TB, flags []string, words ...string) result {
 // session reaches; its commands reach that, and not the model.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	model, service := host(t, "the model"), host(t, "the service")
 	flags := []string{"--model", "http://127.0.0.1:" + model + "/v1", "--host-port", service}
 	const at = "http://host.bawn.internal:"
@@ -62,7 +62,7 @@ func TestNetworks(t *testing.T) {
 // nothing for the agent.
 func TestNothingIsAsked(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Rule(t, "allow", "network", "allowed.test")
 	const to = "allowed.test:443"
 	said(t, "the agent", r.split(t, nil, "proxy", to), true, "403")
@@ -83,7 +83,7 @@ func TestNothingIsAsked(t *testing.T) {
 // look, and the agent does.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	key, rest := modelKey[:9], modelKey[9:]
 	check(t, os.MkdirAll(filepath.Join(r.Home, ".claude"), 0o700))
 	check(t, os.WriteFile(filepath.Join(r.Home, ".claude/.credentials.json"), []byte(modelKey), 0o600))
@@ -109,9 +109,9 @@ func TestKeys(t *testing.T) {
 // nor what starts them.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for what, run := range map[string]func(testing.TB, []string, ...string) result{"the agent": r.split, "a command": r.inShell} {
-		said(t, "control: "+what+" sees itself", run(t, nil, "proc"), true, quarters.GuestWord)
+		said(t, "control: "+what+" sees itself", run(t, nil, "proc"), true, testhome.GuestWord)
 		seen := run(t, nil, "proc")
 		for _, hidden := range []string{"bawn run", "bawnd"} {
 			if strings.Contains(seen.Out, hidden) {
@@ -132,7 +132,7 @@ func TestProcesses(t *testing.T) {
 // Bawn's own.
 func TestSocketAndState(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	said(t, "control: the agent has a session socket", r.split(t, nil, "socket", "/run/bawn/session.sock"), true)
 	said(t, "a command, the session socket", r.inShell(t, nil, "socket", "/run/bawn/session.sock"), false)
 	state, cache, config := filepath.Join(r.Home, ".local/state/bawn"), filepath.Join(r.Home, ".cache/bawn"), filepath.Join(r.Home, ".config/bawn")
@@ -149,7 +149,7 @@ func TestSocketAndState(t *testing.T) {
 // look has commands that may write.
 func TestWorkspace(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	file := filepath.Join(r.Work, "file")
 	said(t, "control: the agent writes", r.split(t, nil, "put", file, "x"), true)
 	said(t, "a command reads it", r.inShell(t, nil, "read", file), true, "x")
@@ -166,7 +166,7 @@ func TestWorkspace(t *testing.T) {
 // by the number of none of its threads.
 func TestExecutorIsApart(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	if reached := r.inShell(t, nil, "signal"); strings.Contains(reached.Out, "@executor") || !strings.HasPrefix(reached.Out, "yes") {
 		t.Errorf("a command can signal the executor: %s%s", reached.Out, reached.Err)
 	}
@@ -176,7 +176,7 @@ func TestExecutorIsApart(t *testing.T) {
 // the session, for its human and for programs.
 func TestRefusedIsListed(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "python3")
+	r := newAccount(t, "python3")
 	const silent = "import subprocess; subprocess.run(['/bin/sh', '-c', 'echo x > .git/hooks/pre-commit'], stderr=subprocess.DEVNULL)"
 	for _, flags := range [][]string{nil, {"--json"}} {
 		got := r.Run(t, slices.Concat([]string{filepath.Join(r.Bin, "bawn"), "run", "--split", "--net", "none"}, flags, []string{"--", "/usr/bin/python3", "-c", silent})...)
@@ -190,7 +190,7 @@ func TestRefusedIsListed(t *testing.T) {
 // and hides nothing: the command in it is judged as if it stood alone.
 func TestWordsAroundCommands(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	const words = `\builtin shopt -u extglob 2>/dev/null || true && { \builtin unset -f -- 'which'; } >/dev/null 2>&1 || true && eval '%s' < /dev/null && pwd -P >| /tmp/claude-1-cwd`
 	for command, code := range map[string]int{"echo one": 0, "touch made && rm -rf /": 126} {
 		got := r.Run(t, filepath.Join(r.Bin, "bawn"), "run", "--split", "--net", "none", "--", "/bin/sh", "-c", fmt.Sprintf(words, command))
@@ -207,7 +207,7 @@ func TestWordsAroundCommands(t *testing.T) {
 // it.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "python3")
+	r := newAccount(t, "python3")
 	const shell = "import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %[1]d)); os.execv('/bin/sh', ['sh', '-c', 'touch made'])"
 	for _, limit := range []int{5, 64} { // the second is the control
 		got := r.Run(t, filepath.Join(r.Bin, "bawn"), "run", "--split", "--net", "none", "--", "/usr/bin/python3", "-c", fmt.Sprintf(shell, limit))

@@ -16,12 +16,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
-func TestMain(m *testing.M) { os.Exit(quarters.Main("tools", m.Run)) }
+func TestMain(m *testing.M) { os.Exit(testhome.Main("tools", m.Run)) }
 
-var check = quarters.Check
+var check = testhome.Check
 
 // A rig is a project in a home of its own.
 type rig struct {
@@ -49,7 +49,7 @@ reason = "secrets"
 
 func newRig(t *testing.T, rules string) *rig {
 	t.Helper()
-	home := quarters.NewRoom(t, time.Minute).Home
+	home := testhome.NewAccount(t, time.Minute).Home
 	r := &rig{t: t, home: home, project: home + "/project"}
 	check(t, os.MkdirAll(r.project+"/.git/hooks", 0o755))
 	check(t, os.MkdirAll(home+"/.config/bawn", 0o700))
@@ -58,7 +58,7 @@ func newRig(t *testing.T, rules string) *rig {
 	r.put(".env", "TOKEN=hunter2\n")
 	r.put("../outside.txt", "outside\n")
 	r.put("../.config/bawn/policy.toml", rules)
-	r.env = []string{"HOME=" + home, "PATH=" + quarters.Bin() + ":/usr/local/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR=" + home + "/run", "LANG=C.UTF-8"}
+	r.env = []string{"HOME=" + home, "PATH=" + testhome.Bin() + ":/usr/local/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR=" + home + "/run", "LANG=C.UTF-8"}
 	return r
 }
 
@@ -76,7 +76,7 @@ func (r *rig) has(name string) string {
 }
 
 func (r *rig) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(quarters.Bin()+"/bawn", args...)
+	cmd := exec.Command(testhome.Bin()+"/bawn", args...)
 	cmd.Env, cmd.Dir = r.env, r.project
 	return cmd
 }
@@ -224,10 +224,10 @@ func TestToolsOfASplitSession(t *testing.T) {
 func TestToolsInASession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, policy)
-	c := r.serve("run", "-q", "--net", "none", "--", quarters.Bin()+"/bawn", "mcp", "--tools")
+	c := r.serve("run", "-q", "--net", "none", "--", testhome.Bin()+"/bawn", "mcp", "--tools")
 	c.wants(false, "exec", args{"command": "echo hi"}, "hi\n")
 	c.wants(true, "read", args{"path": ".env"}, "secrets")
-	out, err := r.command("run", "-q", "--net", "none", "--", quarters.Bin()+"/bawn", "mcp", "--tools", "--", "--net", "full").CombinedOutput()
+	out, err := r.command("run", "-q", "--net", "none", "--", testhome.Bin()+"/bawn", "mcp", "--tools", "--", "--net", "full").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "not for a session that runs") {
 		t.Errorf("flags in a session: %v %s", err, out)
 	}

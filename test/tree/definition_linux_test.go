@@ -12,7 +12,7 @@ import (
 // not see.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	none := []string{"--net", "none"}
 	write := "echo x >" + r.other + "/wide 2>/dev/null && echo yes || echo no"
 	r.put(t, "wide.toml", "mode = \"permissive\"\n[isolation]\nnetwork = \"full\"\nrw = [\""+r.other+"\"]\n")
@@ -50,7 +50,7 @@ func TestDefinition(t *testing.T) {
 // session socket; in a line with anything else it is a command like any other.
 func TestOwnThroughAShell(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Rule(t, "allow", "command", "true *")
 	in := func(line string) result {
 		return r.agent(t, []string{"--net", "none", "--mode", "permissive"}, "env", "sh", "-c", line)

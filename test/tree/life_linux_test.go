@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 var none = []string{"--net", "none"}
@@ -21,7 +21,7 @@ var none = []string{"--net", "none"}
 // of the plain command.
 func TestAsACommand(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	check(t, syscall.Mkfifo(r.Work+"/fifo", 0o600))
 	r.put(t, "text", "of a file\n")
 	for _, line := range []string{
@@ -48,7 +48,7 @@ func TestAsACommand(t *testing.T) {
 // TestTerminal: a child has a terminal of its own, of the guest's size.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	cmd := r.Command(t.Context(), r.bawn(none, r.bawn([]string{"-q"}, "/bin/sh", "-c", "stty size; trap 'stty size; exit 4' WINCH; echo --up--; while :; do sleep 0.1; done")...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 77})
@@ -87,7 +87,7 @@ func answered(tty *os.File, word string, answer func()) string {
 // terminal.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for what, pipe := range map[string]string{"a terminal": "", "a pipe behind": " | cat"} {
 		line := "bawn run -q -- sh -c 'trap \"echo got; exit 3\" INT; echo --up--; while :; do sleep 0.1; done'" + pipe
 		cmd := r.Command(t.Context(), r.bawn(none, "/bin/sh", "-c", line)...)
@@ -109,7 +109,7 @@ func TestKeys(t *testing.T) {
 const beat = "echo x >beat; touch up; while :; do echo x >>beat; sleep 0.05; done"
 
 // still reports whether nothing beats any more.
-func (r *room) still(t *testing.T) bool {
+func (r *account) still(t *testing.T) bool {
 	t.Helper()
 	size := func() int64 {
 		info, err := os.Stat(r.Work + "/beat")
@@ -126,9 +126,9 @@ func (r *room) still(t *testing.T) bool {
 func TestChildDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
-		r := newRoom(t)
+		r := newAccount(t)
 		end := r.start(t, r.bawn(none, r.bawn(nil, r.bawn(nil, "/bin/sh", "-c", beat)...)...)...)
-		quarters.Until(t, patience/2, "the child", func() bool { return exists(r.Work+"/up") && len(r.sessions(t)) == 3 })
+		testhome.Until(t, patience/2, "the child", func() bool { return exists(r.Work+"/up") && len(r.sessions(t)) == 3 })
 		var first, all []int
 		for _, s := range r.sessions(t) {
 			all = append(all, s.PID)
@@ -140,21 +140,21 @@ func TestChildDiesWithItsParent(t *testing.T) {
 			}
 		}
 		if !stopped {
-			quarters.Until(t, patience/2, "control: a beat", func() bool { return !r.still(t) })
+			testhome.Until(t, patience/2, "control: a beat", func() bool { return !r.still(t) })
 		}
 		check(t, syscall.Kill(first[0], syscall.SIGKILL))
 		end()
 		for _, pid := range all {
-			quarters.Until(t, patience/2, fmt.Sprintf("the end of bawn (stopped: %t)", stopped), func() bool { return syscall.Kill(pid, 0) != nil })
+			testhome.Until(t, patience/2, fmt.Sprintf("the end of bawn (stopped: %t)", stopped), func() bool { return syscall.Kill(pid, 0) != nil })
 		}
-		quarters.Until(t, patience/2, "the end of its guest", func() bool { return r.still(t) })
+		testhome.Until(t, patience/2, "the end of its guest", func() bool { return r.still(t) })
 	}
 }
 
 // TestChildDiesWithItsClient: the guest's own bawn is the child's lease.
 func TestChildDiesWithItsClient(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	line := "bawn run -- sh -c '" + beat + "' & until test -e up; do sleep 0.1; done; kill -9 $!; " +
 		"was=-1; for i in $(seq 20); do is=$(wc -l <beat); test $is = $was && break; was=$is; sleep 1; done; echo $was; sleep 1; wc -l <beat; bawn run -- echo after"
 	got := r.sh(t, none, line)
@@ -168,7 +168,7 @@ func TestChildDiesWithItsClient(t *testing.T) {
 // what is hidden, and back, all the time: there is no moment at which it shows.
 func TestSwappedDirectory(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	check(t, os.Mkdir(r.Work+"/dir", 0o700))
 	check(t, os.Mkdir(r.Work+"/dir/.git", 0o700))
 	check(t, os.Symlink(r.Home+"/.ssh", r.Work+"/link"))
@@ -191,7 +191,7 @@ func TestSwappedDirectory(t *testing.T) {
 
 // atTerminal runs a line as a guest of somebody at a terminal, who gives every
 // question the same answer. It returns the screen and how often it was asked.
-func (r *room) atTerminal(t *testing.T, line, answer string) (screen string, asked int) {
+func (r *account) atTerminal(t *testing.T, line, answer string) (screen string, asked int) {
 	t.Helper()
 	cmd := r.Command(t.Context(), r.bawn([]string{"--ask-timeout", "20s"}, "/bin/sh", "-c", line)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -221,7 +221,7 @@ func (r *room) atTerminal(t *testing.T, line, answer string) (screen string, ask
 // once, and what the child's guest writes is no answer.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	line := "printf 'y\ny\ny\n' | " + strings.Join(r.bawn([]string{"--ask-timeout", "20s"}, r.Guest("proxy", "unknown.test:443")...), " ")
 	for answer, refused := range map[string]bool{"n": true, "y": false} {
 		screen, asked := r.atTerminal(t, line, answer)
@@ -235,7 +235,7 @@ func TestQuestions(t *testing.T) {
 // no is one, and asking again at once does not come to the human.
 func TestRequest(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	request := "bawn request --allow unknown.test --why 'the tests need it'; echo code $?; "
 	connect := strings.Join(r.Guest("proxy", "unknown.test:443"), " ")
 	screen, asked := r.atTerminal(t, request+connect, "y")

@@ -11,35 +11,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
 const patience = 40 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 1 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2:]))
 	}
-	os.Exit(quarters.Main("tree", m.Run))
+	os.Exit(testhome.Main("tree", m.Run))
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-type result = quarters.Result
+type result = testhome.Result
 
-// A room is the home of somebody who works in a project, with a key that no
+// An account is the home of a user, with a project and a key that no
 // guest may read and a place beside the project that none may write.
-type room struct {
-	*quarters.Room
+type account struct {
+	*testhome.Account
 	other string
 }
 
 const key = "PRIVATE-KEY-0123456789"
 
-func newRoom(t *testing.T, features ...string) *room {
+func newAccount(t *testing.T, features ...string) *account {
 	t.Helper()
-	r := &room{Room: quarters.NewRoom(t, patience, features...)}
+	r := &account{Account: testhome.NewAccount(t, patience, features...)}
 	r.other = filepath.Join(r.Home, "other")
 	r.Env = []string{
 		"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb", "SHELL=/bin/sh",
@@ -53,13 +53,13 @@ func newRoom(t *testing.T, features ...string) *room {
 }
 
 // put writes a file of the project.
-func (r *room) put(t *testing.T, name, text string) {
+func (r *account) put(t *testing.T, name, text string) {
 	t.Helper()
 	r.Put(t, filepath.Join(r.Work, name), text, 0o755)
 }
 
 // bawn is a command line of `bawn run`.
-func (r *room) bawn(flags []string, argv ...string) []string {
+func (r *account) bawn(flags []string, argv ...string) []string {
 	return append(append([]string{filepath.Join(r.Bin, "bawn"), "run"}, flags...), append([]string{"--"}, argv...)...)
 }
 
@@ -67,7 +67,7 @@ func (r *room) bawn(flags []string, argv ...string) []string {
 const modelKey = "sk-model-0123456789abcdef"
 
 // start starts a command; its end is waited for by what is returned.
-func (r *room) start(t testing.TB, argv ...string) func() result {
+func (r *account) start(t testing.TB, argv ...string) func() result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	cmd := r.Command(ctx, argv...)
@@ -89,7 +89,7 @@ type session struct {
 	PID               int
 }
 
-func (r *room) sessions(t *testing.T) []session {
+func (r *account) sessions(t *testing.T) []session {
 	t.Helper()
 	var list []session
 	got := r.Run(t, filepath.Join(r.Bin, "bawn"), "ps", "--json")
@@ -105,14 +105,14 @@ func exists(path string) bool {
 }
 
 // sh runs a line of shell as a guest, under flags.
-func (r *room) sh(t testing.TB, flags []string, line string) result {
+func (r *account) sh(t testing.TB, flags []string, line string) result {
 	t.Helper()
 	return r.Run(t, r.bawn(flags, "/bin/sh", "-c", line)...)
 }
 
 // child runs a line of shell in a session below one that the human has started
 // with other flags.
-func (r *room) child(t testing.TB, parent, flags []string, line string) result {
+func (r *account) child(t testing.TB, parent, flags []string, line string) result {
 	t.Helper()
 	return r.Run(t, r.bawn(parent, r.bawn(flags, "/bin/sh", "-c", line)...)...)
 }

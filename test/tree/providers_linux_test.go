@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// configure writes the configuration of the room's owner.
-func (r *room) configure(t *testing.T, text string) {
+// configure writes the configuration of the account's user.
+func (r *account) configure(t *testing.T, text string) {
 	t.Helper()
 	at := filepath.Join(r.Home, ".config/bawn/config.toml")
 	check(t, os.MkdirAll(filepath.Dir(at), 0o700))
@@ -16,13 +16,13 @@ func (r *room) configure(t *testing.T, text string) {
 }
 
 // outside is a line that only a process of the host's can carry out.
-func outside(r *room) string { return attempt("touch " + r.other + "/made") }
+func outside(r *account) string { return attempt("touch " + r.other + "/made") }
 
 // TestChildChoosesNoHost: a guest gets no session outside of its sandbox, by no
 // name and no file, whatever its human's configuration permits to themselves.
 func TestChildChoosesNoHost(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	sandboxed := []string{"--net", "none", "--provider", "native"}
 	for what, text := range map[string]string{
 		"permitted as the last resort": "[isolation]\nallow_fallback_to_host = true\n",
@@ -51,7 +51,7 @@ func TestChildChoosesNoHost(t *testing.T) {
 // is no human.
 func TestGuestOfTheHostStartsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.configure(t, "[isolation]\nprovider = \"host\"\n")
 	if got := r.child(t, nil, []string{"--provider", "native", "--net", "none"}, "echo ran"); got.Code != 126 || strings.Contains(got.Out, "ran") {
 		t.Errorf("%+v; want it denied", got)
@@ -62,7 +62,7 @@ func TestGuestOfTheHostStartsNothing(t *testing.T) {
 // another program makes.
 func TestOtherProvider(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "bwrap")
+	r := newAccount(t, "bwrap")
 	bwrap := []string{"-q", "--net", "none", "--provider", "bwrap"}
 	said(t, "control: outside", r.sh(t, append(bwrap, "--rw", r.other), outside(r)), true)
 	check(t, os.Remove(filepath.Join(r.other, "made")))

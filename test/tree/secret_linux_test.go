@@ -21,7 +21,7 @@ const (
 )
 
 // keep puts a value into a vault, bound to a host.
-func (r *room) keep(t *testing.T, by, name, variable, host string) {
+func (r *account) keep(t *testing.T, by, name, variable, host string) {
 	t.Helper()
 	opener := filepath.Join(r.Home, "opener"+by)
 	if !exists(opener) {
@@ -38,7 +38,7 @@ func (r *room) keep(t *testing.T, by, name, variable, host string) {
 
 // typing runs a command at a terminal at which a human types the passphrase as
 // often as it is asked for, and returns the screen.
-func (r *room) typing(t *testing.T, argv ...string) string {
+func (r *account) typing(t *testing.T, argv ...string) string {
 	t.Helper()
 	cmd := r.Command(t.Context(), argv...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -65,7 +65,7 @@ func (r *room) typing(t *testing.T, argv ...string) string {
 // at its terminal.
 func TestPassphrase(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.keep(t, byPassphrase, "tok", "TOK", "api.test")
 	lend := []string{"-q", "--secret", "tok"}
 	variable := r.Guest("variable", "TOK")
@@ -85,7 +85,7 @@ func TestPassphrase(t *testing.T) {
 // session of a guest is not given it.
 func TestPassphraseDescriptor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.keep(t, byPassphrase, "tok", "TOK", "api.test")
 	lend := []string{"-q", "--secret", "tok"}
 	variable := strings.Join(r.Guest("variable", "TOK"), " ")
@@ -107,7 +107,7 @@ func TestPassphraseDescriptor(t *testing.T) {
 // nothing that is bound to a model.
 func TestSecretsBelowAnAgent(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.keep(t, byIdentity, "model", "KEY", "api.model.test")
 	r.keep(t, byIdentity, "forge", "TOK", "api.forge.test")
 	r.Rule(t, "allow", "command", filepath.Join(r.Bin, "guest")+" *")

@@ -10,14 +10,14 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	sessions "github.com/bawn-dev/bawn/internal/session"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestFlagsOfNoGuest: what is Bawn's own or the human's alone is refused, in
 // every spelling.
 func TestFlagsOfNoGuest(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for _, flags := range []string{
 		"--detach", "-d", "--attachable", "--split", "--split=false", "--split-workspace ro",
 		"--model 80", "--detach-keys none", "-qd", "--net none -d",
@@ -45,7 +45,7 @@ func TestFlagsOfNoGuest(t *testing.T) {
 // TestSpecByHand: what Bawn's processes hand to each other is of no use to others.
 func TestSpecByHand(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for what, line := range map[string]string{
 		"no descriptor":   "bawn launch 3<&-",
 		"another one":     "bawn launch 3</dev/null",
@@ -82,7 +82,7 @@ func TestSpecByHand(t *testing.T) {
 // TestHowMany: sessions of one tree are counted, as deep as it goes.
 func TestHowMany(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	none := []string{"--net", "none"}
 	deep := []string{"echo", "yes"}
 	for range 5 {
@@ -116,11 +116,11 @@ func TestHowMany(t *testing.T) {
 // and only what its session passes reaches its child.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.put(t, "evil/bawn/config.toml", "[isolation]\nrw = [\""+r.other+"\"]\n")
 	env := fmt.Sprintf("env HOME=%[1]s/evil XDG_CONFIG_HOME=%[1]s/evil XDG_STATE_HOME=%[1]s/state XDG_CACHE_HOME=%[1]s/cache XDG_RUNTIME_DIR=%[1]s/run PATH=%[1]s/evil:$PATH BAWN_X=evil LD_PRELOAD=/evil.so LANG=evil ", r.Work)
 	run := r.start(t, r.bawn([]string{"--net", "none"}, "/bin/sh", "-c", env+filepath.Join(r.Bin, "bawn")+" run -- sh -c 'env; "+attempt("touch "+r.other+"/made")+"; touch up; while ! test -e end; do sleep 0.1; done'")...)
-	quarters.Until(t, patience/2, "the child", func() bool { return exists(r.Work + "/up") })
+	testhome.Until(t, patience/2, "the child", func() bool { return exists(r.Work + "/up") })
 	for _, s := range r.sessions(t) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.PID))
 		if err != nil || strings.Contains(string(text), "evil") || !strings.Contains(string(text), "HOME="+r.Home+"\x00") {

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // agent runs a command as the agent of a split session.
-func (r *room) agent(t *testing.T, flags []string, argv ...string) result {
+func (r *account) agent(t *testing.T, flags []string, argv ...string) result {
 	t.Helper()
 	return r.Run(t, r.bawn(append([]string{"--split", "--env", "OPENAI_API_KEY"}, flags...), argv...)...)
 }
@@ -21,7 +21,7 @@ func (r *room) agent(t *testing.T, flags []string, argv ...string) result {
 // session with it, word for word, whatever the words look like in a line.
 func TestNoWayRoundApprovals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Rule(t, "deny", "command", "touch *")
 	r.Rule(t, "allow", "command", "echo *")
 	r.Rule(t, "allow", "command", "tool *")
@@ -57,7 +57,7 @@ func TestNoWayRoundApprovals(t *testing.T) {
 // TestChildOfAnAgent has what commands have, and nothing that is the agent's.
 func TestChildOfAnAgent(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	port := host(t)
 	r.Rule(t, "allow", "command", filepath.Join(r.Bin, "guest")+" *")
 	flags := []string{"--model", port, "--mode", "permissive"}
@@ -73,7 +73,7 @@ func TestChildOfAnAgent(t *testing.T) {
 // others runs nothing beside the policy.
 func TestShellAmongOthers(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	at, err := exec.LookPath("busybox")
 	if err != nil {
 		return // then there is nothing of the kind in a known place
@@ -93,7 +93,7 @@ func TestShellAmongOthers(t *testing.T) {
 // its next command.
 func TestRulesOfCommandsAddedLater(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Rule(t, "allow", "command", "touch *")
 	r.put(t, "agent.py", `import os, subprocess, time
 for i in range(2):
@@ -104,7 +104,7 @@ for i in range(2):
 	end := r.start(t, r.bawn([]string{"--split"}, "python3", "agent.py")...)
 	step := func(i string) bool {
 		r.put(t, "go"+i, "")
-		quarters.Until(t, patience/2, "the agent's step "+i, func() bool { return exists(filepath.Join(r.Work, "done"+i)) })
+		testhome.Until(t, patience/2, "the agent's step "+i, func() bool { return exists(filepath.Join(r.Work, "done"+i)) })
 		return exists(filepath.Join(r.Work, "made"+i))
 	}
 	if !step("0") {
@@ -120,7 +120,7 @@ for i in range(2):
 // when a program starts it, in both zones and with every provider that can hold it.
 func TestRulesFollowPrograms(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.put(t, "agent.py", `import os, subprocess
 for argv in (["id"], ["/usr/bin/env", "id"], [os.path.realpath("/usr/bin/id")]):
     try: print("ran", subprocess.run(argv, capture_output=True, text=True).stdout)
@@ -149,7 +149,7 @@ for argv in (["id"], ["/usr/bin/env", "id"], [os.path.realpath("/usr/bin/id")]):
 // judged, so that it does not start where rules hold programs.
 func TestUnreadablePrograms(t *testing.T) {
 	testenv.Need(t, "root") // who can make another user's programs
-	r := newRoom(t)
+	r := newAccount(t)
 	env, err := os.ReadFile("/usr/bin/env")
 	check(t, err)
 	for name, mode := range map[string]os.FileMode{"readable": 0o755, "unreadable": 0o711} {

@@ -33,7 +33,7 @@ func host(t *testing.T) string {
 // not have; the human who asks for the same has it.
 func TestMoreIsNotHad(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	port := host(t)
 	none := []string{"--net", "none"}
 	id := filepath.Join(r.Home, ".ssh/id")
@@ -77,7 +77,7 @@ func TestMoreIsNotHad(t *testing.T) {
 // one that does not ask has not.
 func TestParentsOwnIsHad(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	port := host(t)
 	has := []string{"--rw", r.other, "--open", "ssh", "--host-port", port}
 	for what, tt := range map[string]struct {
@@ -96,7 +96,7 @@ func TestParentsOwnIsHad(t *testing.T) {
 // TestLess: a child that asks for less than its parent has gets less.
 func TestLess(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	none := []string{"--net", "none"}
 	write := attempt("touch " + r.Work + "/made")
 	said(t, "control", r.child(t, none, nil, write), true)
@@ -113,7 +113,7 @@ func TestLess(t *testing.T) {
 // guest says that its own is.
 func TestHomeOfTheGuest(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	id := filepath.Join(r.Home, ".ssh/id")
 	said(t, "control", r.sh(t, []string{"--net", "none", "--open", "ssh"}, attempt("cat "+id)), true)
 	for _, home := range []string{"/nowhere", "", r.Work, "/"} {
@@ -126,7 +126,7 @@ func TestHomeOfTheGuest(t *testing.T) {
 // whether it is there or not.
 func TestNamesAreNotTold(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	ssh := filepath.Join(r.Home, ".ssh")
 	check(t, os.Symlink(ssh+"/id", r.Work+"/to-a"))
 	check(t, os.Symlink(ssh+"/no", r.Work+"/to-b"))

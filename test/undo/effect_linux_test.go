@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A form is one way to start a session whose effect is looked at.
@@ -44,19 +44,19 @@ echo e >~/extra/deep/e
 
 // A stage is a human's home in which lines run in one form.
 type stage struct {
-	*room
+	*account
 	form
 	inside, outside string // what it was like before
 }
 
 func newStage(t *testing.T, f form) *stage {
 	t.Helper()
-	r := newRoom(t, f.needs...)
+	r := newAccount(t, f.needs...)
 	r.must(t, "bash", "-c", home)
 	if f.bare {
-		quarters.Check(t, os.RemoveAll(filepath.Join(r.Work, ".git")))
+		testhome.Check(t, os.RemoveAll(filepath.Join(r.Work, ".git")))
 	}
-	s := &stage{room: r, form: f}
+	s := &stage{account: r, form: f}
 	s.form.flags = slices.Clone(f.flags)
 	if i := slices.Index(s.form.flags, "extra"); i >= 0 {
 		s.form.flags[i] = filepath.Join(r.Home, "extra")
@@ -88,14 +88,14 @@ func (s *stage) rest(t *testing.T) string {
 	t.Helper()
 	var list []string
 	entries, err := os.ReadDir(s.Home)
-	quarters.Check(t, err)
+	testhome.Check(t, err)
 	for _, e := range entries {
 		at := filepath.Join(s.Home, e.Name())
 		if e.Name() == "run" || e.Name() == "extra" || e.Name() == ".cache" || strings.HasPrefix(s.Work+"/", at+"/") {
 			continue
 		}
 		info, err := e.Info()
-		quarters.Check(t, err)
+		testhome.Check(t, err)
 		text, _ := os.ReadFile(at) // of a file
 		list = append(list, fmt.Sprintf("%s %v %q", e.Name(), info.Mode(), text))
 		if e.Name() == ".local" { // its state has Bawn's own, some of it sealed
@@ -144,7 +144,7 @@ func (s *stage) try(t *testing.T, line string) bool {
 func dangerous(t *testing.T) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/policy/testdata/corpus/dangerous.tsv")
-	quarters.Check(t, err)
+	testhome.Check(t, err)
 	decode := strings.NewReplacer("␤", "\n", "␍", "\r", "␉", "\t", "␛", "\x1b", "␈", "\b")
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimRight(line, "\n"), "\t")

@@ -17,13 +17,13 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	code := quarters.Main("undo", m.Run)
+	code := testhome.Main("undo", m.Run)
 	if err := engine.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -59,20 +59,20 @@ mkfifo pipe
 touch -d '2001-02-03 04:05:06' f1 empty/dir
 `
 
-type room struct{ *quarters.Room }
+type account struct{ *testhome.Account }
 
-func newRoom(t *testing.T, features ...string) *room {
+func newAccount(t *testing.T, features ...string) *account {
 	t.Helper()
-	r := &room{quarters.NewRoom(t, patience, append(features, "git")...)}
+	r := &account{testhome.NewAccount(t, patience, append(features, "git")...)}
 	r.Put(t, ".gitconfig", "[user]\n\tname = Human\n\temail = human@example.org\n[gc]\n\tauto = 0\n", 0o644)
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=" + r.Home + "/run"}
-	quarters.Check(t, os.Mkdir(r.Home+"/run", 0o700))
+	testhome.Check(t, os.Mkdir(r.Home+"/run", 0o700))
 	r.must(t, "bash", "-c", project)
 	return r
 }
 
 // must runs a command that has to succeed, and returns what it writes.
-func (r *room) must(t *testing.T, argv ...string) string {
+func (r *account) must(t *testing.T, argv ...string) string {
 	t.Helper()
 	got := r.Run(t, argv...)
 	if got.Code != 0 {
@@ -86,7 +86,7 @@ func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var list []string
 	inodes := map[uint64]string{}
-	quarters.Check(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	testhome.Check(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == dir {
 			return err
 		}
@@ -129,7 +129,7 @@ func files(t *testing.T, dir string) []string {
 }
 
 // state is what the human sees.
-func (r *room) state(t *testing.T) string {
+func (r *account) state(t *testing.T) string {
 	t.Helper()
 	list := files(t, r.Work)
 	for _, args := range [][]string{
@@ -150,7 +150,7 @@ func (r *room) state(t *testing.T) string {
 }
 
 // intact takes back the last session and compares.
-func (r *room) intact(t *testing.T, before string, args ...string) {
+func (r *account) intact(t *testing.T, before string, args ...string) {
 	t.Helper()
 	got := r.Run(t, append([]string{"bawn", "undo", "--yes"}, args...)...)
 	if got.Code != 0 {
@@ -200,7 +200,7 @@ var attacks = map[string]string{
 var providers = map[string][]string{"native": nil, "bwrap": {"bwrap"}, "landlock": nil, "docker": {"docker", "root"}, "gvisor": {"runsc", "root"}}
 
 // on has sessions run on a provider, and returns the flags for that.
-func (r *room) on(t *testing.T, provider string) []string {
+func (r *account) on(t *testing.T, provider string) []string {
 	t.Helper()
 	var config string
 	switch provider {
@@ -210,7 +210,7 @@ func (r *room) on(t *testing.T, provider string) []string {
 		r.Env = append(r.Env, "DOCKER_HOST="+e.Host())
 	case "gvisor":
 		path, err := testenv.Runsc()
-		quarters.Check(t, err)
+		testhome.Check(t, err)
 		config = fmt.Sprintf("[isolation]\nrunsc = %q\ngvisor_accept_unprotected = true\n", path)
 	}
 	if config != "" {
@@ -235,7 +235,7 @@ func TestUndo(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					r := newRoom(t)
+					r := newAccount(t)
 					before := r.state(t)
 					r.Run(t, append(r.on(t, provider), line)...)
 					r.intact(t, before)
@@ -251,7 +251,7 @@ func TestControl(t *testing.T) {
 	for name, line := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			before := r.state(t)
 			r.Run(t, "sh", "-c", line+"; kill %1 2>/dev/null; kill 0")
 			_ = filepath.WalkDir(r.Work, func(p string, d fs.DirEntry, _ error) error {
@@ -285,17 +285,17 @@ func TestKilled(t *testing.T) {
 			if provider == "gvisor" || provider == "landlock" {
 				testenv.Whole(t)
 			}
-			r := newRoom(t)
+			r := newAccount(t)
 			before := r.state(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := r.Command(ctx, append(r.on(t, provider), attacks["remove all"]+"; touch done; sleep 1000")...)
-			quarters.Check(t, cmd.Start())
+			testhome.Check(t, cmd.Start())
 			testenv.Until(t, "the destruction", func() bool { _, err := os.Stat(filepath.Join(r.Work, "done")); return err == nil })
 			if got := r.Run(t, "bawn", "undo", "--yes"); got.Code != 2 || !strings.Contains(got.Err, "still runs") || !strings.Contains(got.Err, "bawn kill") {
 				t.Errorf("undo while it runs: %+v", got)
 			}
-			quarters.Check(t, cmd.Process.Kill())
+			testhome.Check(t, cmd.Process.Kill())
 			_ = cmd.Wait() // as it was told
 			r.intact(t, before)
 		})
@@ -307,7 +307,7 @@ func TestKilled(t *testing.T) {
 func TestNextSession(t *testing.T) {
 	testenv.ByUser(t)
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.must(t, "bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `printf '*\n' >.gitignore; echo /src >.git/info/exclude; echo 'Signature: 8a477f597d28d172789f06886806bc55' >build/CACHEDIR.TAG; touch src/Cargo.toml package.json Cargo.toml`)
 	before := r.state(t)
 	r.Run(t, "bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `chmod -R u+w src; rm -rf src .env build`)
@@ -318,7 +318,7 @@ func TestNextSession(t *testing.T) {
 func TestHumansWork(t *testing.T) {
 	testenv.ByUser(t)
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.must(t, "bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `echo guest >f1; echo guest >f2; rm f3; echo new >guests`)
 	r.must(t, "sh", "-c", "echo mine >f1; echo mine >humans")
 	got := r.Run(t, "bawn", "undo", "--yes")
@@ -338,10 +338,10 @@ func TestHumansWork(t *testing.T) {
 // TestFullDisk: a session without a checkpoint runs, and its human is told.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "root")
+	r := newAccount(t, "root")
 	state := filepath.Join(r.Home, ".local/state")
-	quarters.Check(t, os.MkdirAll(state, 0o700))
-	quarters.Check(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=4m"))
+	testhome.Check(t, os.MkdirAll(state, 0o700))
+	testhome.Check(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=4m"))
 	t.Cleanup(func() { _ = unix.Unmount(state, unix.MNT_DETACH) })
 	r.must(t, "sh", "-c", "head -c 8000000 /dev/urandom >random")
 	got := r.Run(t, "bawn", "run", "--net", "none", "--", "sh", "-c", "echo ran; rm f1")
@@ -365,7 +365,7 @@ func TestFullDisk(t *testing.T) {
 func TestSingleFile(t *testing.T) {
 	testenv.ByUser(t)
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Put(t, "etc/app.conf", "the human's\n", 0o640)
 	r.Put(t, "etc/other", "the human's\n", 0o640)
 	file := filepath.Join(r.Home, "etc/app.conf")
@@ -392,7 +392,7 @@ func TestSingleFile(t *testing.T) {
 // files come back.
 func TestNoGit(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.must(t, "sh", "-c", "echo . >.git/commondir")
 	for i := range 2 {
 		got := r.Run(t, "bawn", "run", "--net", "none", "--", "rm", fmt.Sprint("f", i+1))
@@ -413,7 +413,7 @@ func TestNoGit(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	testenv.ByUser(t)
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.must(t, "sh", "-c", "truncate -s 70M src/large")
 	line := []string{"bawn", "run", "--net", "none", "--", "sh", "-c", "echo x >>src/large; rm -f src/large; mv src away; chmod 777 src/large; echo y >>f1; stat -c %s src/large"}
 	for i := range 2 {
@@ -432,7 +432,7 @@ func TestTooLarge(t *testing.T) {
 func TestInside(t *testing.T) {
 	testenv.ByUser(t)
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for _, words := range []string{"undo --yes", "diff", "checkpoints", "checkpoints prune", "checkpoints allow ."} {
 		got := r.Run(t, append([]string{"bawn", "run", "-q", "--net", "none", "--", filepath.Join(r.Bin, "bawn")}, strings.Fields(words)...)...)
 		if got.Code != 126 {

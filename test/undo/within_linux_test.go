@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A taken is one line of "bawn checkpoints --json".
 type taken struct{ ID, Why string }
 
 // checkpoints are those of an occasion.
-func (r *room) checkpoints(t *testing.T, why string) (ids []string) {
+func (r *account) checkpoints(t *testing.T, why string) (ids []string) {
 	t.Helper()
 	var list []taken
 	text := r.must(t, "bawn", "checkpoints", "--json")
@@ -33,7 +33,7 @@ func (r *room) checkpoints(t *testing.T, why string) (ids []string) {
 
 // hooked is a guest that changes f2, has its agent's hook read a message, and destroys
 // when the test has seen what it wanted.
-func (r *room) hooked(message string) []string {
+func (r *account) hooked(message string) []string {
 	script := `echo "after the first task" >f2; printf '%s' "$1" | ` + filepath.Join(r.Bin, "bawn") + ` hook claude >answer; touch asked; while [ ! -e go ]; do sleep 0.05; done; echo "after the second" >f2; rm -f f1`
 	return []string{"bawn", "run", "-q", "--net", "none", "--mode", "permissive", "--", "sh", "-c", script, "sh", strings.ReplaceAll(message, "CWD", r.Work)}
 }
@@ -54,18 +54,18 @@ func TestWithinSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newAccount(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := r.Command(ctx, r.hooked(c.message)...)
 			var said strings.Builder
 			cmd.Stderr = &said
-			quarters.Check(t, cmd.Start())
+			testhome.Check(t, cmd.Start())
 			testenv.Until(t, "the hook's answer", func() bool { _, err := os.Stat(filepath.Join(r.Work, "asked")); return err == nil })
 			if c.taken {
 				testenv.Until(t, "a checkpoint", func() bool { return len(r.checkpoints(t, c.why)) > 0 })
 			}
-			quarters.Check(t, os.WriteFile(filepath.Join(r.Work, "go"), nil, 0o644))
+			testhome.Check(t, os.WriteFile(filepath.Join(r.Work, "go"), nil, 0o644))
 			if err := cmd.Wait(); err != nil {
 				t.Fatalf("%v: %s", err, &said)
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/relay/webui"
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A machine is somebody's home with the real programs: bawn serve with the page,
@@ -62,7 +62,7 @@ func openMachine(t *testing.T, bin string, ca *webui.Authority) *machine {
 func programs(t *testing.T) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
-	if err := quarters.Programs(bin, "cmd/bawn", "cmd/bawnd"); err != nil {
+	if err := testhome.Programs(bin, "cmd/bawn", "cmd/bawnd"); err != nil {
 		t.Fatal(err)
 	}
 	return bin

@@ -46,9 +46,9 @@ func authority(t *testing.T, dir string) (ca *webui.Authority, key string) {
 	return ca, base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// A desk is the real thing behind the page: the queue over its database, the
+// A backend is the real thing behind the page: the queue over its database, the
 // audit log, the API and the HTTPS server. Only sessions are missing.
-type desk struct {
+type backend struct {
 	t    *testing.T
 	dir  string
 	ca   *webui.Authority
@@ -64,8 +64,8 @@ type desk struct {
 	answers map[string]bawn.Answer
 }
 
-func openDesk(t *testing.T, ca *webui.Authority) *desk {
-	d := &desk{t: t, dir: t.TempDir(), ca: ca, answers: map[string]bawn.Answer{}}
+func openBackend(t *testing.T, ca *webui.Authority) *backend {
+	d := &backend{t: t, dir: t.TempDir(), ca: ca, answers: map[string]bawn.Answer{}}
 	var err error
 	if d.db, err = store.Open(t.Context(), filepath.Join(d.dir, "relay.db"), time.Now()); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func openDesk(t *testing.T, ca *webui.Authority) *desk {
 }
 
 // begin serves, at the same port as before.
-func (d *desk) begin(t *testing.T) {
+func (d *backend) begin(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(d.port)})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func (d *desk) begin(t *testing.T) {
 }
 
 // end stops serving; what is pending stays in the database.
-func (d *desk) end() {
+func (d *backend) end() {
 	d.stop()
 	<-d.done
 	d.mu.Lock()
@@ -133,11 +133,11 @@ func (d *desk) end() {
 	_ = d.queue.Close() // it never fails
 }
 
-func (d *desk) origin() string { return webui.Origin("localhost", d.port) }
+func (d *backend) origin() string { return webui.Origin("localhost", d.port) }
 
 // ask puts a question as a session's host does, and asks anew with the same
 // question where the relay went away.
-func (d *desk) ask(ctx context.Context, q approval.Question) {
+func (d *backend) ask(ctx context.Context, q approval.Question) {
 	for ctx.Err() == nil {
 		d.mu.Lock()
 		queue := d.queue
@@ -154,7 +154,7 @@ func (d *desk) ask(ctx context.Context, q approval.Question) {
 	}
 }
 
-// realQuestion is one of name's, which stands in the place of the agent.
+// realQuestion is a question of the agent that is called name.
 func realQuestion(name, line string) approval.Question {
 	rule := bawn.Rule{ID: "approved:1", Kind: bawn.Command, Operations: []bawn.Operation{bawn.Exec}, Pattern: "git push origin main", Verdict: bawn.Allow, Source: bawn.User}
 	never := rule

@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 	ca, key := authority(t, t.TempDir())
 	c := &control{worlds: map[string]world{}, kinds: map[string]func() world{
 		"fixture": func() world { return newFixture(t) },
-		"desk":    func() world { return openDesk(t, ca) },
+		"backend": func() world { return openBackend(t, ca) },
 		"machine": func() world { return openMachine(t, bin, ca) },
 	}}
 	server := httptest.NewServer(c)

@@ -28,7 +28,7 @@ func TestSite(t *testing.T) {
 	for name, want := range map[string]string{
 		"index.html":             `<a href="docs/guides/index.html">`,
 		"docs/network.html":      `<h2 id="git-rules">Git rules</h2>`,
-		"docs/guides/undo.html":  `<a href="../../docs/undo.html">`,
+		"docs/guides/audit.html": `<a href="../../docs/audit-format.html">`,
 		"docs/split.html":        `href="../docs/network.html#a-model-on-this-machine"`,
 		"docs/guides/index.html": `aria-current="page">Guides</a>`,
 		"docs/agents.html":       `<a href="` + source + `internal/agents/data">`,

@@ -13,6 +13,16 @@ import (
 // An echo knows the forms in which a host may send values back, and the guest's
 // replacement for each.
 //
+// It knows a value as it is and, from 8 bytes on, in other letter case; in hexadecimal,
+// as a list of bytes, in UTF-16 and UTF-32, in base64 (twice, and of UTF-16); with
+// characters escaped for URLs, JSON, languages, shells, HTML or quoted-printable, four
+// levels deep; with line ends, blanks and NULs in it, 16 bytes each time, also as escapes.
+// Headers, trailers and bodies are searched, in answers without a secret or TLS too.
+//
+// Where a stream pauses within a value, its first three characters have passed. A stream
+// that began before the session was first offered a secret for its host is not searched.
+// Answers of bound hosts come unpacked and without a length.
+//
 // A nil echo knows none. A value that others may have is not changed.
 type echo struct {
 	values spelled

@@ -12,15 +12,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A witness is a Handler that keeps what it was given.
-type witness struct {
+// A recorder is a Handler that keeps what it was given.
+type recorder struct {
 	catch
 	targets chan Target
 }
 
-func newWitness() *witness { return &witness{targets: make(chan Target, 9)} }
+func newRecorder() *recorder { return &recorder{targets: make(chan Target, 9)} }
 
-func (w *witness) Serve(_ context.Context, conn net.Conn, t Target) error {
+func (w *recorder) Serve(_ context.Context, conn net.Conn, t Target) error {
 	defer conn.Close()
 	w.targets <- t
 	w.serve(conn)
@@ -74,7 +74,7 @@ func TestHello(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var host catch
-			http := newWitness()
+			http := newRecorder()
 			r := newRig(t, host.serve, func(r *rig) {
 				r.HTTP = http
 				r.Classes.HTTP = func(string, uint16) bool { return tt.opened }
@@ -115,7 +115,7 @@ func TestHello(t *testing.T) {
 
 // The handler is told whether what it reads is TLS.
 func TestHandlerTarget(t *testing.T) {
-	http := newWitness()
+	http := newRecorder()
 	r := newRig(t, echo, func(r *rig) {
 		r.HTTP = http
 		r.Classes.HTTP = func(string, uint16) bool { return true }
@@ -137,7 +137,7 @@ func TestHandlerTarget(t *testing.T) {
 
 // SSH that rules speak of is ended here, on any port; other SSH passes.
 func TestSSH(t *testing.T) {
-	shells := newWitness()
+	shells := newRecorder()
 	var host catch
 	r := newRig(t, host.serve, func(r *rig) {
 		r.SSH = shells

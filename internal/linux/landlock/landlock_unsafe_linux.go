@@ -80,6 +80,9 @@ func RestrictFlags(abi int) int {
 	return 0
 }
 
+// TruncateABI is the first version that handles Truncate (Linux 6.2).
+const TruncateABI = 3
+
 // ScopeABI is the first version that can confine signals (Linux 6.12).
 const ScopeABI = 6
 

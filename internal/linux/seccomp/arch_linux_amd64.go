@@ -12,6 +12,7 @@ const (
 var (
 	openLegacy    = []Call{{unix.SYS_OPEN, "open"}}
 	creatLegacy   = []Call{{unix.SYS_CREAT, "creat"}}
+	mknodLegacy   = []Call{{unix.SYS_MKNOD, "mknod"}}
 	namesLegacy   = []Call{{unix.SYS_MKDIR, "mkdir"}, {unix.SYS_MKNOD, "mknod"}, {unix.SYS_RENAME, "rename"}, {unix.SYS_RENAMEAT, "renameat"}, {unix.SYS_LINK, "link"}, {unix.SYS_UNLINK, "unlink"}, {unix.SYS_RMDIR, "rmdir"}, {unix.SYS_SYMLINK, "symlink"}}
 	chmodLegacy   = []Call{{unix.SYS_CHMOD, "chmod"}}
 	machineLegacy = []Call{

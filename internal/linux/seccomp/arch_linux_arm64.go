@@ -11,6 +11,7 @@ const (
 var (
 	openLegacy    []Call
 	creatLegacy   []Call
+	mknodLegacy   []Call
 	namesLegacy   = []Call{{unix.SYS_RENAMEAT, "renameat"}}
 	chmodLegacy   []Call
 	machineLegacy []Call

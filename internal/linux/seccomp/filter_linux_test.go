@@ -131,6 +131,44 @@ func TestGuestFilter(t *testing.T) {
 	}
 }
 
+// TestOwnFiles: only what makes set-user-ID files and whiteouts, and the calls about
+// sockets, wait for the listener where all files are the guest's own.
+func TestOwnFiles(t *testing.T) {
+	const allow, notify = uint32(unix.SECCOMP_RET_ALLOW), uint32(unix.SECCOMP_RET_USER_NOTIF)
+	prog, err := Compile(GuestOfOwnFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args [6]uint64
+		want uint32
+	}{
+		{"create", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o644}, allow},
+		{"create setuid", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_CREAT, 0o4755}, notify},
+		{"create setgid", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_CREAT, 1<<32 | 0o2755}, notify},
+		{"nameless setuid", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o4755}, notify},
+		{"directory, odd mode", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_DIRECTORY, 0o4755}, allow},
+		{"openat2", unix.SYS_OPENAT2, [6]uint64{}, Errno(unix.ENOSYS).ret()},
+		{"mkdirat", unix.SYS_MKDIRAT, [6]uint64{0, 0, 0o755}, allow},
+		{"mknodat", unix.SYS_MKNODAT, [6]uint64{0, 0, unix.S_IFREG | 0o644}, allow},
+		{"mknodat setuid", unix.SYS_MKNODAT, [6]uint64{0, 0, unix.S_IFREG | 0o4644}, notify},
+		{"unlinkat", unix.SYS_UNLINKAT, [6]uint64{}, allow},
+		{"renameat2", unix.SYS_RENAMEAT2, [6]uint64{0, 0, 0, 0, unix.RENAME_EXCHANGE}, allow},
+		{"whiteout", unix.SYS_RENAMEAT2, [6]uint64{0, 0, 0, 0, unix.RENAME_WHITEOUT}, notify},
+		{"truncate", unix.SYS_TRUNCATE, [6]uint64{}, allow},
+		{"fchmod setgid", unix.SYS_FCHMOD, [6]uint64{0, 0o2755}, notify},
+		{"connect", unix.SYS_CONNECT, [6]uint64{}, notify},
+		{"bind", unix.SYS_BIND, [6]uint64{}, notify},
+		{"umask", unix.SYS_UMASK, [6]uint64{}, notify},
+	} {
+		if got := eval(t, prog, auditArch, c.nr, c.args); got != c.want {
+			t.Errorf("%s: got %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
 func TestCompileRefusesBadRules(t *testing.T) {
 	if _, err := Compile([]Rule{{Calls: []Call{{1, "x"}}, Conds: []Cond{Equal(6, 0)}}}); err == nil {
 		t.Error("argument 6: got nil error")

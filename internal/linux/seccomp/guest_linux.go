@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // namespaceFlags are the CLONE_NEW… bits of clone(2) and unshare(2). In
 // clone(2) the bit of CLONE_NEWTIME belongs to the exit signal.
@@ -33,19 +37,26 @@ const (
 // socket, or sets the set-group-ID bit, and is told of umask(2). Without it those calls
 // go to the kernel.
 func Guest(supervise bool) []Rule {
-	rules := append(nested(), sockets()...)
-	rules = append(rules, terminal()...)
-	shared := Errno(unix.EPERM)
 	if supervise {
-		shared = Notify
-		rules = append(supervised(), rules...)
+		return guest(append(namesHeld(), supervised()...), Notify)
 	}
-	return append(append(rules, modes(shared)...), refused()...)
+	return guest(nil, Errno(unix.EPERM))
 }
 
-// supervised are the calls the listener decides. openat2 hides its flags
+// GuestOfOwnFiles is Guest(true) for a guest whose writable places are all its own:
+// names of files go to the kernel, except for what would make a set-user-ID or
+// set-group-ID file, or a whiteout.
+func GuestOfOwnFiles() []Rule { return guest(append(ownNames(), supervised()...), Notify) }
+
+// guest are the rules for every guest, after those about files. shared is what becomes
+// of the set-group-ID bit.
+func guest(files []Rule, shared Action) []Rule {
+	return slices.Concat(files, nested(), sockets(), terminal(), modes(shared), refused())
+}
+
+// namesHeld are the calls about files that the listener decides. openat2 hides its flags
 // behind a pointer that a filter can't follow: callers fall back to openat.
-func supervised() []Rule {
+func namesHeld() []Rule {
 	return []Rule{
 		{Calls: openLegacy, Conds: []Cond{AnySet(1, pathOnly)}, Action: Allow, Why: "neither reads nor writes"},
 		{Calls: []Call{{unix.SYS_OPENAT, "openat"}}, Conds: []Cond{AnySet(2, pathOnly)}, Action: Allow, Why: "neither reads nor writes"},
@@ -57,6 +68,29 @@ func supervised() []Rule {
 			{unix.SYS_MKDIRAT, "mkdirat"}, {unix.SYS_MKNODAT, "mknodat"}, {unix.SYS_RENAMEAT2, "renameat2"},
 			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"}, {unix.SYS_UNLINKAT, "unlinkat"},
 		}, namesLegacy...), Action: Notify, Why: "names a file"},
+	}
+}
+
+// ownNames are those of namesHeld that the listener decides for files of the guest's own.
+func ownNames() []Rule {
+	const makes, setIDs = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY, unix.S_ISUID | unix.S_ISGID
+	made := func(calls []Call, mode int, more ...Cond) Rule {
+		return Rule{Calls: calls, Conds: append(more, AnySet(mode, setIDs)), Action: Notify, Why: "makes a set-user-ID program"}
+	}
+	return []Rule{
+		made(openLegacy, 2, AnySet(1, makes)),
+		made([]Call{{unix.SYS_OPENAT, "openat"}}, 3, AnySet(2, makes)),
+		made(creatLegacy, 1),
+		made(mknodLegacy, 1),
+		made([]Call{{unix.SYS_MKNODAT, "mknodat"}}, 2),
+		{Calls: []Call{{unix.SYS_OPENAT2, "openat2"}}, Action: Errno(unix.ENOSYS), Why: "modes behind a pointer"},
+		{Calls: []Call{{unix.SYS_RENAMEAT2, "renameat2"}}, Conds: []Cond{AnySet(4, unix.RENAME_WHITEOUT)}, Action: Notify, Why: "makes a device"},
+	}
+}
+
+// supervised are the other calls that the listener decides, or is told of.
+func supervised() []Rule {
+	return []Rule{
 		{Calls: []Call{{unix.SYS_UMASK, "umask"}}, Action: Notify, Why: "what is created has the caller's umask, which the holder remembers"},
 		{Calls: []Call{{unix.SYS_CONNECT, "connect"}, {unix.SYS_BIND, "bind"}}, Action: Notify, Why: "may reach a socket of the host"},
 	}

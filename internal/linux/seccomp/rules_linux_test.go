@@ -40,7 +40,7 @@ func holds(conds []Cond, args [6]uint64) bool {
 // arguments near those that the rules look at.
 func TestFilterDoesWhatItsRulesSay(t *testing.T) {
 	for name, rules := range map[string][]Rule{
-		"supervised": Guest(true), "bare": Guest(false), "nothing": nil, "one": Guest(true)[:1],
+		"supervised": Guest(true), "bare": Guest(false), "own files": GuestOfOwnFiles(), "nothing": nil, "one": Guest(true)[:1],
 		"lower rung": append(append(WithoutIP(), WithoutIPC()...), Guest(true)...),
 	} {
 		prog, err := Compile(rules)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	docker "github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // program is bawn, built once.
@@ -29,7 +29,7 @@ func withProgram(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "bawn")
-	if err := quarters.Programs(dir, "cmd/bawn"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

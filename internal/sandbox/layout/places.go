@@ -191,7 +191,7 @@ func (b *builder) caches() error {
 
 // OneName writes a path as one name, which no other path has.
 func OneName(p string) string {
-	return strings.NewReplacer("%", "%25", "/", "%").Replace(strings.TrimPrefix(p, "/"))
+	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(p, "/"), "%", "%25"), "/", "%")
 }
 
 // PrivateCache is the sealed directory in which Bawn keeps its own copy of a cache

@@ -24,6 +24,7 @@ type Plan struct {
 	Landlock    Landlock          `json:"landlock"`
 	Seccomp     string            `json:"seccomp"`
 	Supervised  bool              `json:"supervised"`
+	OwnFiles    bool              `json:"own_files,omitempty"`       // all that it writes is the session's own: the kernel decides about names
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
 	Projects    []string          `json:"without_homes,omitempty"`   // those in which dotfiles of logins count at the top only
 	ExtraNames  []string          `json:"protected_names,omitempty"`

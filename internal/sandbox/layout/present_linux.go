@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -12,7 +14,7 @@ import (
 // their last part by their matches. One look at the directory costs less than one
 // at each of some hundred names.
 func spelledOut(dir string, names []string) []string {
-	there := firsts(namesIn(dir))
+	there := firsts(dir)
 	listed := map[string][]string{}
 	var list []string
 	for _, n := range names {
@@ -28,7 +30,7 @@ func spelledOut(dir string, names []string) []string {
 		}
 		in := path.Dir(n)
 		if _, ok := listed[in]; !ok {
-			listed[in] = namesIn(path.Join(dir, in))
+			listed[in], _ = namesIn(path.Join(dir, in))
 		}
 		for _, name := range listed[in] {
 			if ok, err := path.Match(path.Base(n), name); ok && err == nil {
@@ -40,8 +42,9 @@ func spelledOut(dir string, names []string) []string {
 }
 
 // firsts are the folded names of a directory, or nil where they may not be all.
-func firsts(names []string) map[string]bool {
-	if len(names) == 0 || len(names) >= maxListed {
+func firsts(dir string) map[string]bool {
+	names, err := namesIn(dir)
+	if err != nil || len(names) >= maxListed {
 		return nil
 	}
 	there := make(map[string]bool, len(names))
@@ -52,12 +55,15 @@ func firsts(names []string) map[string]bool {
 }
 
 // namesIn returns the names in a directory, as far as maxListed.
-func namesIn(dir string) []string {
+func namesIn(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(maxListed)
-	return names
+	names, err := f.Readdirnames(maxListed)
+	if errors.Is(err, io.EOF) { // it is empty
+		err = nil
+	}
+	return names, err
 }

@@ -86,6 +86,9 @@ func (c *program) confine(p *layout.Plan) error {
 	c.landlock(p.Landlock)
 	c.capabilities()
 	rules := seccomp.Guest(p.Supervised)
+	if p.OwnFiles {
+		rules = seccomp.GuestOfOwnFiles()
+	}
 	if p.Programs {
 		rules = append(rules, seccomp.Programs()...)
 	}

@@ -33,7 +33,7 @@ open("z","a").write("evil")'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, how := range []string{"control", "mounts", "landlock"} {
-				y := newYard(t)
+				y := newLinkHome(t)
 				y.landlock = how == "landlock"
 				store := filepath.Join(y.home, "notes/stored")
 				if err := os.WriteFile(store, []byte(canaryText), 0o644); err != nil {
@@ -73,7 +73,7 @@ cd "${TMPDIR:-/tmp}"; top=$PWD; git init -q r; cd r; echo x >x; git add x; git -
 git clone -q $top/r $top/c; test -n "$(find $top/c/.git/objects -type f -links 2)"; cd $top/c; echo y >>x; git -c user.name=a -c user.email=a@b commit -qam y; git gc -q; git fsck --no-progress
 `
 	for _, landlock := range []bool{false, true} {
-		y := newYard(t)
+		y := newLinkHome(t)
 		y.landlock = landlock
 		for _, name := range []string{"x", "ro", "t"} {
 			store := filepath.Join(y.home, "notes", name)

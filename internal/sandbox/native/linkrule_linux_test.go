@@ -13,20 +13,20 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A yard is a home with a workspace, a tool chain, a store and files that a guest's
+// A linkHome is a home with a workspace, a tool chain, a store and files that a guest's
 // link must not lead the human's programs to.
-type yard struct {
+type linkHome struct {
 	home, ws string
 	landlock bool // sessions have no mounts
 }
 
 const canaryText = "the human's own\n"
 
-// newYard makes one. Its home is not the user's own.
-func newYard(t *testing.T) yard {
+// newLinkHome makes one. Its home is not the user's own.
+func newLinkHome(t *testing.T) linkHome {
 	t.Helper()
 	home := workspace(t)
-	y := yard{home: home, ws: filepath.Join(home, "src/p")}
+	y := linkHome{home: home, ws: filepath.Join(home, "src/p")}
 	for _, dir := range []string{"src/p/a/b/c", "src/p/own", "src/other", ".pyenv/versions/3/bin", ".cache/bazel/out", ".config/tool", "notes"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func newYard(t *testing.T) yard {
 
 // run runs a script in a session on the workspace, or, as its control, where no
 // session is.
-func (y yard) run(t *testing.T, text string) (string, int, []string) {
+func (y linkHome) run(t *testing.T, text string) (string, int, []string) {
 	t.Helper()
 	req := request(y.ws)
 	req.Session.ID = filepath.Base(y.home)
@@ -72,7 +72,7 @@ func (y yard) run(t *testing.T, text string) (string, int, []string) {
 
 // leadsOut reports whether the human's programs that follow a link in the workspace,
 // or a path below one, are led to a place of the home that is not the session's.
-func (y yard) leadsOut(t *testing.T) (out []string) {
+func (y linkHome) leadsOut(t *testing.T) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(y.ws, func(p string, d os.DirEntry, err error) error {
 		if err != nil || d.Type()&os.ModeSymlink == 0 || p == filepath.Join(y.ws, "own/config") {
@@ -134,14 +134,14 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"by descriptor":           "exec 3<$HOME; ln -s /proc/self/fd/3/.bashrc x",
 	} {
 		t.Run(name, func(t *testing.T) {
-			control := newYard(t)
+			control := newLinkHome(t)
 			c := exec.Command("bash", "-c", text)
 			c.Dir, c.Env = control.ws, append(os.Environ(), "HOME="+control.home, "W="+control.ws)
 			if out, _ := c.CombinedOutput(); len(control.leadsOut(t)) == 0 {
 				t.Errorf("the control does not lead out: %s\n%s", text, out)
 			}
 			for _, landlock := range []bool{false, true} {
-				y := newYard(t)
+				y := newLinkHome(t)
 				y.landlock = landlock
 				out, _, denials := y.run(t, text)
 				if found := y.leadsOut(t); len(found) > 0 {
@@ -178,7 +178,7 @@ func TestLinksGoOnWorking(t *testing.T) {
 		"another place": "mkdir x; ln -s x l; mv l l2; mv l2 a/ || true; rm -f a/l2; python3 -c 'import os; os.symlink(\"file\",\"p\"); os.rename(\"p\",\"q\")'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y := newLinkHome(t)
 			if out, code, denials := y.run(t, "set -e; "+text); code != 0 || out != "" || len(denials) > 0 {
 				t.Errorf("%s\n%s(%d) %q", text, out, code, denials)
 			}
@@ -191,7 +191,7 @@ func TestLinksGoOnWorking(t *testing.T) {
 func TestLinksBackToFront(t *testing.T) {
 	testenv.Need(t, "userns", "notify", "landlock")
 	for _, how := range []string{"control", "mounts", "landlock"} {
-		y := newYard(t)
+		y := newLinkHome(t)
 		y.landlock = how == "landlock"
 		dir, err := os.MkdirTemp("/tmp", "bawn-test-") // which the human can't rename, as /srv
 		if err != nil {
@@ -220,7 +220,7 @@ func TestLinksBackToFront(t *testing.T) {
 func TestLinkAndMoveRace(t *testing.T) {
 	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3")
-	y := newYard(t)
+	y := newLinkHome(t)
 	const loop = `import os,sys,time
 end=time.time()+2; made=0
 os.makedirs("1/2",exist_ok=True)

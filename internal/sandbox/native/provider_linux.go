@@ -49,6 +49,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 		return nil, err
 	}
 	plan.InPart = partly
+	plan.OwnNames(req.NoFiles)
 	return plan, nil
 }
 

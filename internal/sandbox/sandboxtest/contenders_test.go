@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A contender is a provider as this suite meets it: as "bawn run --provider".
@@ -148,7 +148,7 @@ var relayProgram = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return path, quarters.Programs(filepath.Dir(path), "cmd/bawnd")
+	return path, testhome.Programs(filepath.Dir(path), "cmd/bawnd")
 })
 
 // relay is the path of that program.

@@ -132,7 +132,7 @@ func (f *Fixtures) layOut() {
 	f.Home, f.Out = at("home"), at("out")
 	f.State, f.Workspace = probe.Present, at("home/src/"+probe.Present)
 	f.Secret, f.Denied = at("out/private/secret"), at("out/denied")
-	f.Yard = at("out/yard")
+	f.Writable = at("out/writable")
 	f.Config, f.Data = at("home/.config/bawn"), at("home/.local/state/bawn")
 	f.Stream, f.Datagram, f.SeqPacket = at("out/run/stream"), at("out/run/datagram"), at("out/run/seqpacket")
 	f.Agent, f.Bus = at("out/run/agent"), at("out/run/bus")

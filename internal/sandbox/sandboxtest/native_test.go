@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // BawnVariable names the environment variable that holds the path of a bawn
@@ -56,7 +56,7 @@ func withPrograms(m *testing.M) int {
 			continue
 		}
 		*p.path = filepath.Join(dir, filepath.Base(p.pkg))
-		if err := quarters.Programs(dir, p.pkg); err != nil {
+		if err := testhome.Programs(dir, p.pkg); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -88,18 +88,18 @@ func TestNative(t *testing.T) {
 // attacked runs every check in a session with the default profile.
 func (c contender) attacked(t *testing.T) {
 	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
-		sandboxtest.Run(t, c.run(yard(f)...), f, c.optionsFor(f))
+		sandboxtest.Run(t, c.run(writable(f)...), f, c.optionsFor(f))
 	})
 }
 
-// yard makes f.Yard writable but for what is narrower in it.
-func yard(f *sandboxtest.Fixtures) []string {
-	flags := []string{"--rw", f.Yard}
-	for _, name := range probe.YardKept {
-		flags = append(flags, "--ro", filepath.Join(f.Yard, name))
+// writable opens f.Writable except for the narrower places in it.
+func writable(f *sandboxtest.Fixtures) []string {
+	flags := []string{"--rw", f.Writable}
+	for _, name := range probe.WritableKept {
+		flags = append(flags, "--ro", filepath.Join(f.Writable, name))
 	}
-	for _, name := range probe.YardClosed {
-		flags = append(flags, "--deny", filepath.Join(f.Yard, name))
+	for _, name := range probe.WritableClosed {
+		flags = append(flags, "--deny", filepath.Join(f.Writable, name))
 	}
 	return flags
 }

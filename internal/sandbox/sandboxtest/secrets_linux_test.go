@@ -28,7 +28,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 
 	words "github.com/bawn-dev/bawn"
 )
@@ -45,7 +45,7 @@ func TestNativeSecrets(t *testing.T) {
 // secretClient builds what speaks HTTPS inside, once for all tests.
 var secretClient = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(victim), "secretclient")
-	return path, quarters.Programs(filepath.Dir(path), "internal/sandbox/sandboxtest/secretclient")
+	return path, testhome.Programs(filepath.Dir(path), "internal/sandbox/sandboxtest/secretclient")
 })
 
 // secrets binds a value to a header of one host. That host gets it, which is the

@@ -25,8 +25,8 @@ type Result struct {
 }
 
 // A Runner runs one command inside a sandbox, with f.Workspace as its working directory,
-// and waits for its end. There f.Secret's directory and f.Denied are hidden; f.Yard is
-// writable, except probe.YardKept (read-only) and probe.YardClosed (hidden). It starts
+// and waits for its end. There f.Secret's directory and f.Denied are hidden; f.Writable is
+// writable, except probe.WritableKept (read-only) and probe.WritableClosed (hidden). It starts
 // whatever makes the sandbox with [Fixtures.Command].
 type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 

@@ -50,10 +50,10 @@ func (f *Fixtures) makeOutside(t testing.TB) {
 	put(t, f.Token, f.Secret)
 	put(t, f.Token, f.Denied)
 	for _, name := range []string{"settings.json", "hooks/run", "sub/deep/settings.json"} {
-		put(t, "# here before\n", f.Yard, name)
+		put(t, "# here before\n", f.Writable, name)
 	}
 	for _, name := range []string{"token", "closed/token", "sub/deep/token"} {
-		put(t, f.Token, f.Yard, name)
+		put(t, f.Token, f.Writable, name)
 	}
 	check(t, os.Chmod(f.Denied, 0o755)) // it may be executed
 	check(t, os.Chmod(f.Secret, 0o755))

@@ -31,7 +31,7 @@ import (
 func byName(f *sandboxtest.Fixtures) sandbox.Request {
 	iso := words.Isolation{
 		Workspace: f.Workspace, Protect: true, Network: words.NetworkAllowlist, Env: []string{"PATH", "HOME"}, Resources: words.Resources{TmpMB: 64},
-		Mounts: []words.Mount{{Path: f.Workspace, Access: words.ReadWrite, Why: "workspace"}, {Path: f.Yard, Access: words.ReadWrite, Why: "--rw"},
+		Mounts: []words.Mount{{Path: f.Workspace, Access: words.ReadWrite, Why: "workspace"}, {Path: f.Writable, Access: words.ReadWrite, Why: "--rw"},
 			{Path: filepath.Dir(f.Secret), Access: words.Hidden}, {Path: f.Denied, Access: words.Hidden}},
 	}
 	return sandbox.Request{Session: words.Session{ID: "t" + f.Token, Isolation: iso}, Argv: []string{f.Victim}, Dir: f.Workspace, Environ: f.Environ, Relay: true, HostPorts: []uint16{5432}}

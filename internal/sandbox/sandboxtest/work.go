@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A WorkRunner starts argv in dir and waits for its end. A nil stdin is
@@ -323,7 +323,7 @@ func workDirBelow(t testing.TB, parent string) string {
 func workShelf(t testing.TB) string {
 	t.Helper()
 	dir := WorkDir(t)
-	if err := quarters.Programs(dir, "internal/sandbox/sandboxtest/workguest"); err != nil {
+	if err := testhome.Programs(dir, "internal/sandbox/sandboxtest/workguest"); err != nil {
 		t.Fatal(err)
 	}
 	out, errs, code := Unsandboxed(dir, nil, "sh", "-c", workPrologue+"set -e\n"+shelfRepository, "sh", dir)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestBawn does ordinary work inside "bawn run".
@@ -77,7 +77,7 @@ func buildBawn(t *testing.T) []string {
 	t.Helper()
 	dir := WorkDir(t)
 	bin := filepath.Join(dir, "bawn")
-	if err := quarters.Programs(dir, "cmd/bawn"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn"); err != nil {
 		t.Fatal(err)
 	}
 	words := []string{"env", "--default-signal=HUP"} // the process that started the test may ignore it
@@ -91,12 +91,12 @@ func buildBawn(t *testing.T) []string {
 	return append(words, bin, "run", "-q")
 }
 
-func newDesk(t *testing.T, words []string) desk {
+func newCaller(t *testing.T, words []string) caller {
 	t.Helper()
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "TMUX") || strings.HasPrefix(kv, "PS1=") || strings.HasPrefix(kv, "SHELL=")
 	})
-	return desk{words: words, dir: WorkDir(t), env: append(env, "TERM=xterm", "PS1=$ ", "LC_ALL=C.UTF-8", "HISTFILE=/dev/null", "SHELL=/bin/bash")}
+	return caller{words: words, dir: WorkDir(t), env: append(env, "TERM=xterm", "PS1=$ ", "LC_ALL=C.UTF-8", "HISTFILE=/dev/null", "SHELL=/bin/bash")}
 }
 
 func atTerminal(t *testing.T, words []string, known map[string]string) {
@@ -106,7 +106,7 @@ func atTerminal(t *testing.T, words []string, known map[string]string) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			testenv.Need(t, w.needs...)
-			w.do(t, newDesk(t, words))
+			w.do(t, newCaller(t, words))
 		})
 	}
 }
@@ -115,7 +115,7 @@ func atTerminal(t *testing.T, words []string, known map[string]string) {
 func ofItself(t *testing.T, bawn []string) {
 	for _, w := range []struct {
 		name string
-		do   func(*testing.T, desk)
+		do   func(*testing.T, caller)
 	}{
 		{"all exit codes", allExitCodes},
 		{"kill -9 of bawn ends the guest", killed},
@@ -134,12 +134,12 @@ func ofItself(t *testing.T, bawn []string) {
 		{"caches of its own", ownCaches},
 		{"a repository's own configuration", repositoryConfiguration},
 	} {
-		t.Run(w.name, func(t *testing.T) { w.do(t, newDesk(t, bawn)) })
+		t.Run(w.name, func(t *testing.T) { w.do(t, newCaller(t, bawn)) })
 	}
 }
 
 // start runs bawn with flags, without a terminal.
-func (d desk) start(t *testing.T, args ...string) *exec.Cmd {
+func (d caller) start(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(d.words[0], append(d.words[1:], args...)...)
 	cmd.Dir, cmd.Env = d.dir, d.env
@@ -151,7 +151,7 @@ func (d desk) start(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (d desk) run(args ...string) (stdout, stderr string, code int) {
+func (d caller) run(args ...string) (stdout, stderr string, code int) {
 	return Wrapped(slices.Concat([]string{"env", "-i"}, d.env, d.words)...)(d.dir, nil, args...)
 }
 
@@ -191,7 +191,7 @@ func await(t *testing.T, marker string, want int) {
 
 // allExitCodes has them all of sandboxes of Bawn's own; an engine's executor
 // tells them in the same message, and starts later.
-func allExitCodes(t *testing.T, d desk) {
+func allExitCodes(t *testing.T, d caller) {
 	step := testenv.Some(1, 15)
 	if slices.Contains(d.words, "--provider") {
 		step = 15 // 255 among them
@@ -209,7 +209,7 @@ func allExitCodes(t *testing.T, d desk) {
 	}
 }
 
-func killed(t *testing.T, d desk) {
+func killed(t *testing.T, d caller) {
 	marker, argv := marked(true)
 	cmd := d.start(t, argv...)
 	await(t, marker, 4)
@@ -219,7 +219,7 @@ func killed(t *testing.T, d desk) {
 	await(t, marker, 0)
 }
 
-func killedAtTerminal(t *testing.T, d desk) {
+func killedAtTerminal(t *testing.T, d caller) {
 	marker, argv := marked(true)
 	s := d.screen(t, argv...)
 	await(t, marker, 4)
@@ -230,7 +230,7 @@ func killedAtTerminal(t *testing.T, d desk) {
 }
 
 // signalled ends also a guest that does not listen, after a while.
-func signalled(t *testing.T, d desk) {
+func signalled(t *testing.T, d caller) {
 	for _, tt := range []struct {
 		sig  syscall.Signal
 		deaf bool
@@ -261,7 +261,7 @@ func waitCode(t *testing.T, cmd *exec.Cmd) int {
 	return code
 }
 
-func signalledAtTerminal(t *testing.T, d desk) {
+func signalledAtTerminal(t *testing.T, d caller) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		marker, argv := marked(false)
 		argv[3] = "stty raw -echo; " + argv[3]
@@ -275,7 +275,7 @@ func signalledAtTerminal(t *testing.T, d desk) {
 	}
 }
 
-func hungUp(t *testing.T, d desk) {
+func hungUp(t *testing.T, d caller) {
 	marker, argv := marked(true)
 	s := d.screen(t, argv...)
 	await(t, marker, 4)
@@ -284,7 +284,7 @@ func hungUp(t *testing.T, d desk) {
 	await(t, marker, 0)
 }
 
-func outlives(t *testing.T, d desk) {
+func outlives(t *testing.T, d caller) {
 	marker, _ := marked(false)
 	script := fmt.Sprintf(`sleep %[1]s & setsid sleep %[1]s & (nohup sleep %[1]s >/dev/null 2>&1 &); echo started`, marker)
 	out, errs, code := d.run("--", "sh", "-c", script)
@@ -294,7 +294,7 @@ func outlives(t *testing.T, d desk) {
 	await(t, marker, 0)
 }
 
-func timeLimit(t *testing.T, d desk) {
+func timeLimit(t *testing.T, d caller) {
 	marker, argv := marked(true)
 	start := time.Now()
 	_, errs, code := d.run(append([]string{"--timeout", "1s"}, argv...)...)

@@ -14,7 +14,7 @@ import (
 
 // environment: only what the profile names gets in, and what is there is
 // true inside.
-func environment(t *testing.T, d desk) {
+func environment(t *testing.T, d caller) {
 	secrets := []string{"AWS_SECRET_ACCESS_KEY=leaked", "GITHUB_TOKEN=leaked", "SSH_AUTH_SOCK=/leaked", "MY_OWN=leaked", "LD_PRELOAD=", "BASH_ENV=/leaked", "DBUS_SESSION_BUS_ADDRESS=leaked"}
 	d.env = append(d.env, append(secrets, "EDITOR=ed", "MY_OTHER=mine", "LC_WORK=work")...)
 	out, errs, code := d.run("--env", "MY_OTHER", "--env", "MY_SET=a=b c", "--", "env")
@@ -36,7 +36,7 @@ func environment(t *testing.T, d desk) {
 }
 
 // callersUmask: the umask bawn was started with is the guest's.
-func callersUmask(t *testing.T, d desk) {
+func callersUmask(t *testing.T, d caller) {
 	for _, mask := range []string{"0000", "0027", "0077"} {
 		words := slices.Concat([]string{"sh", "-c", "umask " + mask + `; exec "$@"`, "sh"}, d.words, []string{"--"})
 		script := "umask; touch f" + mask + "; mkdir d" + mask + "; mkfifo p" + mask + "; stat -c %a ?" + mask
@@ -48,7 +48,7 @@ func callersUmask(t *testing.T, d desk) {
 }
 
 // callersDescriptors: nothing that bawn was given beyond the three gets in.
-func callersDescriptors(t *testing.T, d desk) {
+func callersDescriptors(t *testing.T, d caller) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("leaked"), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func callersDescriptors(t *testing.T, d desk) {
 }
 
 // closedStreams: bawn itself started with standard streams closed.
-func closedStreams(t *testing.T, d desk) {
+func closedStreams(t *testing.T, d caller) {
 	for _, closing := range []string{"<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"} {
 		name := filepath.Join(d.dir, "out")
 		words := slices.Concat([]string{"sh", "-c", `exec ` + closing + `; "$@"`, "sh"}, d.words, []string{"--"})
@@ -81,7 +81,7 @@ func closedStreams(t *testing.T, d desk) {
 
 // subdirectory: the repository around is the workspace, and the guest starts
 // where it was called.
-func subdirectory(t *testing.T, d desk) {
+func subdirectory(t *testing.T, d caller) {
 	sub := filepath.Join(d.dir, "a", "b")
 	if err := os.MkdirAll(sub, 0o755); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func subdirectory(t *testing.T, d desk) {
 // callersFile: output that the caller redirected to a file outside the
 // workspace is written, appended and read as unsandboxed. Truncated it is not: TestScripts has
 // run-redirected.
-func callersFile(t *testing.T, d desk) {
+func callersFile(t *testing.T, d caller) {
 	dir := t.TempDir()
 	for _, name := range []string{"bare", "bawn"} {
 		words := slices.Concat(d.words, []string{"--"})
@@ -131,7 +131,7 @@ func callersFile(t *testing.T, d desk) {
 
 // ownCaches: by default a guest compiles into a cache of its own, which is
 // kept, and the caller's stays as it is.
-func ownCaches(t *testing.T, d desk) {
+func ownCaches(t *testing.T, d caller) {
 	testenv.Need(t, "go")
 	if out, err := exec.Command("sh", "-c", `cd "$0" && printf 'module m\n' >go.mod && printf 'package m\n\nvar Marker = "'$$'"\n' >m.go`, d.dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -152,7 +152,7 @@ func ownCaches(t *testing.T, d desk) {
 
 // repositoryConfiguration: what the guest configures works inside and does not come
 // out, while its branches do; what it deletes of the human's stays.
-func repositoryConfiguration(t *testing.T, d desk) {
+func repositoryConfiguration(t *testing.T, d caller) {
 	testenv.Need(t, "git")
 	if out, err := exec.Command("sh", "-c", `cd "$0" && git init -q -b main && git -c user.name=a -c user.email=b commit -q --allow-empty -m one && git branch gone`, d.dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

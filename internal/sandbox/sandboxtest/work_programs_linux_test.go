@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-func vim(t *testing.T, d desk) {
+func vim(t *testing.T, d caller) {
 	s := d.screen(t, "vim", "-u", "NONE", "-i", "NONE", "-N", "-n", "new.txt")
 	s.expect(`~`)
 	s.send("ihello from vim\x1b:wq\r")
@@ -31,7 +31,7 @@ func vim(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func less(t *testing.T, d desk) {
+func less(t *testing.T, d caller) {
 	var lines strings.Builder
 	for i := range 200 {
 		fmt.Fprintf(&lines, "line-%d-\n", i)
@@ -50,7 +50,7 @@ func less(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func tmux(t *testing.T, d desk) {
+func tmux(t *testing.T, d caller) {
 	socket := filepath.Join(t.TempDir(), "tmux")
 	control := func(args ...string) string {
 		cmd := exec.Command("tmux", append([]string{"-S", socket, "-f", "/dev/null"}, args...)...)

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// A desk is where a user sits: a directory, an environment and what is put in
+// A caller is how a user starts commands: a directory, an environment and what is put in
 // front of each command.
-type desk struct {
+type caller struct {
 	words []string
 	dir   string
 	env   []string
 }
 
 // bare reports that nothing is put in front.
-func (d desk) bare() bool { return len(d.words) == 0 }
+func (d caller) bare() bool { return len(d.words) == 0 }
 
-func (d desk) argv(argv ...string) []string { return slices.Concat(d.words, argv) }
+func (d caller) argv(argv ...string) []string { return slices.Concat(d.words, argv) }
 
 // screen starts a command on a terminal of its own.
-func (d desk) screen(t *testing.T, argv ...string) *screen {
+func (d caller) screen(t *testing.T, argv ...string) *screen {
 	t.Helper()
 	return newScreen(t, d.dir, d.env, d.argv(argv...)...)
 }
 
 // shell starts an interactive bash, always unsandboxed: the user's own.
-func (d desk) shell(t *testing.T) *screen {
+func (d caller) shell(t *testing.T) *screen {
 	t.Helper()
 	s := newScreen(t, d.dir, append(d.env, "TERM=dumb"), "bash", "--norc", "--noprofile", "-i")
 	s.expect(`\$ `)
@@ -39,7 +39,7 @@ func (d desk) shell(t *testing.T) *screen {
 }
 
 // line is a command line for shell.
-func (d desk) line(command string) string {
+func (d caller) line(command string) string {
 	return strings.Join(append(slices.Clip(d.words), command), " ")
 }
 
@@ -48,7 +48,7 @@ func (d desk) line(command string) string {
 var terminalWork = []struct {
 	name  string
 	needs []string
-	do    func(*testing.T, desk)
+	do    func(*testing.T, caller)
 }{
 	{"is a terminal", nil, isTerminal},
 	{"window size", nil, windowSize},
@@ -76,7 +76,7 @@ var terminalWork = []struct {
 	{"tmux", []string{"tmux"}, tmux},
 }
 
-func isTerminal(t *testing.T, d desk) {
+func isTerminal(t *testing.T, d caller) {
 	s := d.screen(t, "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && tty && ps -o tty= -p $$ && stty -a`)
 	s.expect(`/dev/pts/\d+\r\n\S*pts/\d+`)
 	s.expect(`24; columns 80;`)
@@ -84,7 +84,7 @@ func isTerminal(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func windowSize(t *testing.T, d desk) {
+func windowSize(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "-c", `trap 'echo "changed to $(stty size)"' WINCH; stty size; while :; do sleep 0.05; done`)
 	s.expect(`24 80`)
 	s.resizeUntil(40, 132, `changed to 40 132`)
@@ -92,7 +92,7 @@ func windowSize(t *testing.T, d desk) {
 	s.sendUntilEnd("\x03", 130)
 }
 
-func terminalCodes(t *testing.T, d desk) {
+func terminalCodes(t *testing.T, d caller) {
 	for _, code := range []int{0, 1, 42, 255} {
 		d.screen(t, "sh", "-c", "exit "+strconv.Itoa(code)).mustEnd(code)
 	}
@@ -100,7 +100,7 @@ func terminalCodes(t *testing.T, d desk) {
 	d.screen(t, "sh", "-c", "kill -TERM $$").mustEnd(143)
 }
 
-func ctrlC(t *testing.T, d desk) {
+func ctrlC(t *testing.T, d caller) {
 	// The one that waits says so itself: a shell that is just starting a program may
 	// forget the signal.
 	s := d.screen(t, "sh", "-c", `sh -c 'echo ready; exec sleep 100'; echo "went on"`)
@@ -112,7 +112,7 @@ func ctrlC(t *testing.T, d desk) {
 	s.mustShow("^C", 1)
 }
 
-func ctrlCInside(t *testing.T, d desk) {
+func ctrlCInside(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "--norc", "--noprofile", "-i")
 	s.expect(`\$ `)
 	s.send("sh -c 'echo \"g\"o; exec sleep 100'\n") // what is in front says so itself
@@ -125,7 +125,7 @@ func ctrlCInside(t *testing.T, d desk) {
 	s.mustEnd(7)
 }
 
-func ctrlCCaught(t *testing.T, d desk) {
+func ctrlCCaught(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "-c", `trap 'echo caught' INT; echo ready; read x; read x; echo "got $x"`)
 	s.expect(`ready`)
 	s.sendUntil("\x03", `caught`) // a shell that is about to read forgets a signal until the next
@@ -134,7 +134,7 @@ func ctrlCCaught(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func ctrlBackslash(t *testing.T, d desk) {
+func ctrlBackslash(t *testing.T, d caller) {
 	s := d.screen(t, "sh", "-c", `ulimit -c 0; echo ready; exec sleep 100`)
 	s.expect(`ready`)
 	s.send("\x1c")
@@ -146,7 +146,7 @@ func ctrlBackslash(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func ctrlZ(t *testing.T, d desk) {
+func ctrlZ(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send("stty -a >before; " + d.line(`sh -c 'echo u""p; exec cat'`) + "\n")
 	s.expect(`\nup\r?\n`)
@@ -171,7 +171,7 @@ func ctrlZ(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func ctrlZInside(t *testing.T, d desk) {
+func ctrlZInside(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "--norc", "--noprofile", "-i")
 	s.expect(`\$ `)
 	s.send("echo go; cat\n")
@@ -192,7 +192,7 @@ func ctrlZInside(t *testing.T, d desk) {
 	s.mustEnd(3)
 }
 
-func ctrlZRaw(t *testing.T, d desk) {
+func ctrlZRaw(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send("stty -a >before; " + d.line(`bash -c 'stty raw -echo; trap "stty sane; kill -STOP \$\$; stty raw -echo; echo resumed" USR1; kill -USR1 $$; stty sane; echo end'`) + "\n")
 	s.expect(`Stopped`)
@@ -206,7 +206,7 @@ func ctrlZRaw(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func background(t *testing.T, d desk) {
+func background(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send(d.line("true") + " & wait $!; echo code $?\n")
 	s.expect(`code 0`)
@@ -227,7 +227,7 @@ func background(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func terminalPipes(t *testing.T, d desk) {
+func terminalPipes(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send("touch here; " + d.line("ls") + ` | cat; echo "codes ${PIPESTATUS[*]}"` + "\n")
 	s.expect(`here\r\n(?s:.*)codes 0 0`)
@@ -253,7 +253,7 @@ func terminalPipes(t *testing.T, d desk) {
 
 // pipedLines: what comes through another program, which writes to the terminal
 // itself, has whole line ends even while the guest reads keys.
-func pipedLines(t *testing.T, d desk) {
+func pipedLines(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send(d.line(`sh -c 'for i in 1 2 3 4 5; do echo line $i; sleep 0.1; done; read x; echo got $x'`) + " | cat; echo now $((30+3))\n")
 	s.expect(`line 1\r\nline 2\r\nline 3\r\nline 4\r\nline 5\r\n`)
@@ -266,7 +266,7 @@ func pipedLines(t *testing.T, d desk) {
 
 // typeAhead: what is typed while a command that reads nothing runs is for the
 // shell afterwards.
-func typeAhead(t *testing.T, d desk) {
+func typeAhead(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send(d.line("sleep 0.5") + "\n")
 	time.Sleep(250 * time.Millisecond)
@@ -276,7 +276,7 @@ func typeAhead(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func byName(t *testing.T, d desk) {
+func byName(t *testing.T, d caller) {
 	s := d.screen(t, "sh", "-c", `echo named >/dev/tty; read x </dev/tty; echo "got $x"; exec </dev/null >file 2>&1; echo "still named" >/dev/tty`)
 	s.expect(`named`)
 	s.send("typed\n")
@@ -292,7 +292,7 @@ func byName(t *testing.T, d desk) {
 	s.mustEnd(0)
 }
 
-func noEcho(t *testing.T, d desk) {
+func noEcho(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "-c", `stty -echo; echo -n "password: "; read x; stty echo; echo; echo "length ${#x}"`)
 	s.expect(`password: `)
 	s.send("hidden\n")
@@ -301,7 +301,7 @@ func noEcho(t *testing.T, d desk) {
 	s.mustShow("hidden", 0)
 }
 
-func rawMode(t *testing.T, d desk) {
+func rawMode(t *testing.T, d caller) {
 	s := d.screen(t, "bash", "-c", `stty raw -echo; echo ready; head -c 6 | od -An -tx1; stty sane; echo back`)
 	s.expect(`ready`)
 	s.send("\x03\x1a\x1c\r\n\x7f")
@@ -312,7 +312,7 @@ func rawMode(t *testing.T, d desk) {
 	}
 }
 
-func allOutput(t *testing.T, d desk) {
+func allOutput(t *testing.T, d caller) {
 	for i := range 5 {
 		s := d.screen(t, "sh", "-c", "seq 20000; printf the-end")
 		s.mustEnd(0)
@@ -323,7 +323,7 @@ func allOutput(t *testing.T, d desk) {
 	}
 }
 
-func pasting(t *testing.T, d desk) {
+func pasting(t *testing.T, d caller) {
 	s := d.screen(t, "sh", "-c", "stty -echo; echo ready; cat | md5sum; stty echo; echo end")
 	s.expect(`ready`)
 	text := strings.Repeat(strings.Repeat("paste ", 20)+"\n", 2000)
@@ -348,7 +348,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func settingsAfterKill(t *testing.T, d desk) {
+func settingsAfterKill(t *testing.T, d caller) {
 	s := d.shell(t)
 	s.send("stty -a >before; " + d.line(`sh -c 'stty raw -echo; kill -9 $$'`) + "; echo code $?; stty -a >after; cmp before after && echo equal; exit\n")
 	s.expect(`code 137`)
@@ -358,7 +358,7 @@ func settingsAfterKill(t *testing.T, d desk) {
 
 // settingsLeft is for programs such as stty and reset, whose whole purpose is
 // to change the terminal.
-func settingsLeft(t *testing.T, d desk) {
+func settingsLeft(t *testing.T, d caller) {
 	s := d.screen(t, "stty", "-echo")
 	s.wait()
 	if !d.bare() {

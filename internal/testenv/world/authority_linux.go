@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// An Authority is the one that a world trusts. Its certificate is the desk's
+// An Authority is the one that a world trusts. Its certificate is the machine's
 // bundle, etc/ca.pem.
 type Authority struct {
 	cert   *x509.Certificate

@@ -1,5 +1,5 @@
 // Package world makes an Internet of namespaces: the process that wants one is
-// started again at a desk, whose only wire leads to an outside of the caller's
+// started again on a machine, whose only wire leads to an outside of the caller's
 // own. A program that makes a world calls [Enter] first and does what [Role]
 // says in the processes that are started then.
 package world
@@ -17,7 +17,7 @@ const (
 const (
 	First   = "first"   // builds it
 	Outside = "outside" // serves what is outside, in a network of its own
-	Desk    = "desk"    // where a user sits
+	Machine = "machine" // where a user sits
 )
 
 // Role names what this process does in a world; it is "" in a process outside of one.

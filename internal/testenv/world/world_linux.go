@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +26,9 @@ var capabilities = []uintptr{
 
 // Enter makes a world's directory, has furnish write what both sides read, runs
 // this program with these arguments as the first process of a new world, and
-// returns its exit code. The world ends with that process, or with this one.
-func Enter(name string, args []string, furnish func(dir string) error) (int, error) {
+// returns its exit code. The world ends with that process, or with this one. Its
+// standard output is out.
+func Enter(name string, args []string, out io.Writer, furnish func(dir string) error) (int, error) {
 	runtime.LockOSThread() // the world dies with the thread that made it
 	defer runtime.UnlockOSThread()
 	dir, err := newDir(name)
@@ -39,7 +41,7 @@ func Enter(name string, args []string, furnish func(dir string) error) (int, err
 	}
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+First, dirVariable+"="+dir)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, os.Stderr
 	cmd.SysProcAttr = namespaces()
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start a world: %w", err)
@@ -86,7 +88,7 @@ func newDir(name string) (string, error) {
 
 // Build is what the first process does: it puts files of the world's directory
 // over files of the machine, starts the outside, has the caller lay the wire to
-// that process, starts the desk, and returns the desk's exit code.
+// that process, starts the machine, and returns the machine's exit code.
 func Build(over map[string]string, wire func(outside int) error) (int, error) {
 	dir := Dir()
 	if err := ownMounts(dir, over); err != nil {
@@ -95,7 +97,7 @@ func Build(over map[string]string, wire func(outside int) error) (int, error) {
 	if err := joinOutside(wire); err != nil {
 		return 1, err
 	}
-	desk, err := startDesk()
+	machine, err := startMachine()
 	if err != nil {
 		return 1, err
 	}
@@ -106,9 +108,9 @@ func Build(over map[string]string, wire func(outside int) error) (int, error) {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return 1, err
-		case pid == desk && status.Signaled():
-			return 1, fmt.Errorf("the desk was ended by %v", status.Signal())
-		case pid == desk:
+		case pid == machine && status.Signaled():
+			return 1, fmt.Errorf("the machine was ended by %v", status.Signal())
+		case pid == machine:
 			return status.ExitStatus(), nil
 		}
 	}
@@ -144,7 +146,7 @@ func ownMounts(dir string, over map[string]string) error {
 }
 
 // joinOutside starts the outside in a network namespace of its own and has the
-// wire laid between it and the desk.
+// wire laid between it and the machine.
 func joinOutside(wire func(outside int) error) error {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleVariable+"="+Outside)
@@ -224,16 +226,16 @@ func Sbin(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-// startDesk starts this program once more, with no more rights than the user who
+// startMachine starts this program once more, with no more rights than the user who
 // made the world has.
-func startDesk() (int, error) {
+func startMachine() (int, error) {
 	runtime.LockOSThread() // the thread has no rights to give any more
 	if os.Getuid() != 0 {
 		if err := dropInherited(); err != nil {
 			return 0, err
 		}
 	}
-	if err := os.Setenv(roleVariable, Desk); err != nil {
+	if err := os.Setenv(roleVariable, Machine); err != nil {
 		return 0, err
 	}
 	return syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})

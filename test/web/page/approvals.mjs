@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { desk, phone, settle, until } from './browser.mjs';
+import { desktop, phone, settle, until } from './browser.mjs';
 
 const card = (page, id) => page.locator(`article[data-id="${id}"]`);
 const answers = async (s) => (await s.world.state()).answers ?? [];
@@ -76,7 +76,7 @@ export async function alwaysConfirms(s) {
 /** What an agent writes is shown, and neither obeyed nor hidden. */
 export async function hostileText(s) {
   await s.world.tell('ask', { name: ['hostile', 'long', 'endless'] });
-  const page = await s.inside(desk);
+  const page = await s.inside(desktop);
   const q = card(page, 'qhostile');
   await q.waitFor();
   await s.shot('hostile');
@@ -125,7 +125,7 @@ async function wholeTexts(s, page) {
 
 /** Everything is done with the keyboard; the focus is never lost. */
 export async function keyboardOnly(s) {
-  const page = await s.page(desk, '#pair=k3v9-2mxq');
+  const page = await s.page(desktop, '#pair=k3v9-2mxq');
   const press = (key) => page.keyboard.press(key);
   const focused = () => page.evaluate(() => (document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '').trim());
   const tabTo = async (name) => {
@@ -190,7 +190,7 @@ export async function answeredElsewhere(s) {
 /** A thousand questions wait; the page stays quick and says what it leaves out. */
 export async function crowd(s) {
   await s.world.tell('crowd');
-  const page = await s.inside(desk);
+  const page = await s.inside(desktop);
   await page.getByText('1000 questions wait.').waitFor();
   assert.equal(await page.locator('article').count(), 50);
   await page.getByRole('button', { name: 'Show 50 more (950 not shown)' }).click();
@@ -200,7 +200,7 @@ export async function crowd(s) {
 /** A button that has just moved under the finger does nothing. */
 export async function movedButton(s) {
   await s.world.tell('ask', { name: ['push', 'host'] });
-  const page = await s.inside(desk);
+  const page = await s.inside(desktop);
   await card(page, 'qhost').waitFor();
   await settle(page);
   await page.evaluate(() => {

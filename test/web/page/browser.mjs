@@ -10,7 +10,7 @@ const axe = readFileSync(installed('axe').resolve('axe-core/axe.min.js'), 'utf8'
 const shots = process.env.BAWN_TEST_SHOTS;
 
 export const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
-export const desk = { viewport: { width: 1280, height: 900 } };
+export const desktop = { viewport: { width: 1280, height: 900 } };
 
 /** open starts the browser. */
 export async function open(control, key) {

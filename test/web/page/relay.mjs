@@ -1,7 +1,7 @@
 // Scenarios with the real relay behind the page: HTTPS, passkeys that are
 // verified, the queue over its database, the audit log.
 import assert from 'node:assert/strict';
-import { desk, phone, settle, until } from './browser.mjs';
+import { desktop, phone, settle, until } from './browser.mjs';
 
 const hostile = "echo \u202egnp\u200b; git push\x1b[2K\n<img src=x onerror='document.title=1'>";
 const card = (page, line) => page.locator('article', { hasText: line });
@@ -73,7 +73,7 @@ export async function realRestart(s) {
 export async function realLimits(s) {
   s.expected.push(/status of 4(01|03)/);
   await s.world.tell('ask', { name: 'q', line: 'make q' });
-  const looker = await enter(s, desk, { readonly: '1' });
+  const looker = await enter(s, desktop, { readonly: '1' });
   await card(looker, 'make q').waitFor();
   assert.ok(await looker.getByRole('button', { name: 'Allow once' }).isDisabled());
   const refused = await looker.evaluate(async () => {

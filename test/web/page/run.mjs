@@ -18,7 +18,7 @@ async function worker() {
     const begun = Date.now();
     let error = '';
     try {
-      await browser.scene(name, scenario, Object.hasOwn(machine, name) ? 'machine' : Object.hasOwn(relay, name) ? 'desk' : 'fixture');
+      await browser.scene(name, scenario, Object.hasOwn(machine, name) ? 'machine' : Object.hasOwn(relay, name) ? 'backend' : 'fixture');
     } catch (e) {
       error = e.stack ?? String(e);
     }

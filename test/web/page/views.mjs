@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { desk, phone, until } from './browser.mjs';
+import { desktop, phone, until } from './browser.mjs';
 
 /** Sessions: the tree, one of them, its terminal, its end. */
 export async function sessions(s) {
-  const page = await s.inside(desk, '#sessions');
+  const page = await s.inside(desktop, '#sessions');
   await page.getByRole('heading', { name: 'Sessions', level: 1 }).waitFor();
   await page.locator('.tree .tree').getByRole('link', { name: /reviewer/ }).waitFor();
   await s.accessible(page);
@@ -83,7 +83,7 @@ export async function changes(s) {
 
 /** Audit: filters, pages, the timeline, the state of the log. */
 export async function audit(s) {
-  const page = await s.inside(desk, '#audit');
+  const page = await s.inside(desktop, '#audit');
   await page.getByText('In order: 120 records').waitFor();
   await page.getByText('50 records, the newest first').waitFor();
   await page.getByRole('img', { name: /From .* allowed, .* denied/ }).waitFor();
@@ -107,7 +107,7 @@ export async function audit(s) {
 
 /** Policy: a line is explained, and what can't be read is said. */
 export async function policy(s) {
-  const page = await s.inside(desk, '#policy');
+  const page = await s.inside(desktop, '#policy');
   await page.getByLabel('Action').fill('git push --force origin main');
   await page.getByRole('button', { name: 'Explain' }).click();
   await page.getByRole('heading', { name: 'A human is asked' }).waitFor();

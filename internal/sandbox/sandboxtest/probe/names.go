@@ -5,8 +5,8 @@ import "strings"
 // What is narrower than the writable directory it lies in. The last of each
 // are two directories down, so that a parent can be moved away.
 var (
-	YardKept   = []string{"settings.json", "hooks", "sub/deep/settings.json"}
-	YardClosed = []string{"token", "closed", "sub/deep/token"}
+	WritableKept   = []string{"settings.json", "hooks", "sub/deep/settings.json"}
+	WritableClosed = []string{"token", "closed", "sub/deep/token"}
 )
 
 // CredentialDirs are the directories of Koda's table, below HOME.

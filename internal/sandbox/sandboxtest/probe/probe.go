@@ -10,14 +10,14 @@ type World struct {
 	Workspace string `json:"workspace"` // absolute, the working directory
 	Token     string `json:"token"`     // in the names and contents of everything made by this run
 
-	Out    string `json:"out"`    // a directory of the host, same file system as the workspace
-	Secret string `json:"secret"` // a file in a directory that may not be read
-	Denied string `json:"denied"` // a file that may not be read, in a directory that may
-	Yard   string `json:"yard"`   // a writable directory of the host: YardKept in it is read-only, YardClosed hidden
-	Home   string `json:"home"`
-	Config string `json:"config"` // Bawn's own configuration directory
-	Data   string `json:"data"`   // Bawn's own state directory
-	SetID  string `json:"setID"`  // a copy of the victim with another owner's set-user-ID bit, or ""
+	Out      string `json:"out"`      // a directory of the host, same file system as the workspace
+	Secret   string `json:"secret"`   // a file in a directory that may not be read
+	Denied   string `json:"denied"`   // a file that may not be read, in a directory that may
+	Writable string `json:"writable"` // a writable directory of the host: WritableKept in it is read-only, WritableClosed hidden
+	Home     string `json:"home"`
+	Config   string `json:"config"` // Bawn's own configuration directory
+	Data     string `json:"data"`   // Bawn's own state directory
+	SetID    string `json:"setID"`  // a copy of the victim with another owner's set-user-ID bit, or ""
 
 	TCP4     int    `json:"tcp4"`     // ports on the host's loopback that answer Answer
 	TCP6     int    `json:"tcp6"`     // 0 where the host has no IPv6

@@ -21,7 +21,7 @@ type narrow struct {
 func narrowChecks() []Check {
 	list := []Check{{
 		Name: "A900", Why: "the directory itself is writable", Works: true,
-		Do: func(fx Fixtures) error { return writable(fx.Yard) },
+		Do: func(fx Fixtures) error { return writable(fx.Writable) },
 	}}
 	for _, n := range append(keptFile("settings.json", "A901"), keptFile("sub/deep/settings.json", "A902")...) {
 		list = append(list, n.check(append(linkRefused, unix.ENOTEMPTY)))
@@ -38,7 +38,7 @@ func narrowChecks() []Check {
 func (n narrow) check(want []errno) Check {
 	return Check{
 		Name: n.name, Why: n.why, Want: want, Changes: n.name < "A940",
-		Do: func(fx Fixtures) error { return n.do(fx.Yard, fx) },
+		Do: func(fx Fixtures) error { return n.do(fx.Writable, fx) },
 	}
 }
 
