@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/intent"
@@ -32,7 +33,7 @@ func (p *gatherer) noteHidden(req sandbox.Request) {
 			continue
 		}
 		if why, ok := hidden(at); ok {
-			p.note(p.env, why.Reason+"; "+why.Remedy)
+			p.note(p.env, strings.TrimSuffix(why.Reason+"; "+why.Remedy, "; "))
 			return
 		}
 	}

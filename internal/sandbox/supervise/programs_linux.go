@@ -128,9 +128,20 @@ func (c *call) carryOn() error {
 	return errAnswered
 }
 
-// program reads the program of an execve.
+// program reads the program of an execve. Its strings mostly lie in one page of the
+// caller, which is read once; that the caller is still there is asked at the end.
 func (c *call) program(dirfd int32, pathAddr, argvAddr uint64, flags int) (p sandbox.Program, err error) {
-	fd, given, err := c.programFile(dirfd, pathAddr, flags)
+	w := window{c: c, buf: c.buf.path[:]}
+	given, err := w.at(pathAddr)
+	if err != nil {
+		return p, err
+	}
+	args, err := w.words(argvAddr)
+	if err != nil {
+		return p, err
+	}
+	p.Dir, _ = c.base(unix.AT_FDCWD) // a directory that is gone judges nothing
+	fd, named, err := c.programFile(dirfd, given, p.Dir, flags)
 	if err != nil {
 		return p, err
 	}
@@ -139,30 +150,22 @@ func (c *call) program(dirfd int32, pathAddr, argvAddr uint64, flags int) (p san
 	if err != nil {
 		return p, err
 	}
-	args, err := c.words(argvAddr)
-	if err != nil {
-		return p, err
-	}
-	names := []string{real, given}
+	names := []string{real, named}
 	if len(args) > 0 {
 		names, p.Args = append(names, args[0]), judged(args[1:])
 	}
 	p.Names = different(names)
-	p.Dir, _ = c.base(unix.AT_FDCWD) // a directory that is gone judges nothing
 	return p, c.valid()
 }
 
-// programFile opens the file that is to be executed, and returns how the caller names it.
-func (c *call) programFile(dirfd int32, addr uint64, flags int) (fd int, given string, err error) {
-	given, err = c.str(addr)
-	if err != nil {
-		return -1, "", err
-	}
+// programFile opens the file that is to be executed, and returns how the caller names
+// it, if by a name. A relative name counts from dir where dirfd is AT_FDCWD.
+func (c *call) programFile(dirfd int32, given, dir string, flags int) (fd int, named string, err error) {
 	if given == "" && flags&unix.AT_EMPTY_PATH != 0 {
 		fd, err = c.ownDescriptor(int(dirfd))
 		return fd, "", err
 	}
-	abs, err := c.path(dirfd, addr)
+	abs, err := c.programPath(dirfd, given, dir)
 	if err != nil {
 		return -1, "", err
 	}
@@ -176,6 +179,26 @@ func (c *call) programFile(dirfd int32, addr uint64, flags int) (fd int, given s
 		fd, err = c.openPath(abs, 0)
 	}
 	return fd, given, err
+}
+
+// programPath is the absolute path of a file that is to be executed.
+func (c *call) programPath(dirfd int32, given, dir string) (abs string, err error) {
+	switch {
+	case given == "":
+		return "", unix.ENOENT
+	case len(given) >= unix.PathMax:
+		return "", unix.ENAMETOOLONG
+	case path.IsAbs(given):
+		return c.expand(given)
+	case dirfd != unix.AT_FDCWD:
+		dir, err = c.base(dirfd)
+	case dir == "":
+		err = unix.ENOENT
+	}
+	if err != nil {
+		return "", err
+	}
+	return c.expand(dir + "/" + given)
 }
 
 // isOwnProgram reports whether a path is the caller's link to the program that it runs.
@@ -230,39 +253,30 @@ func options(args []string) int {
 }
 
 // words reads a list of strings of the caller that a null pointer ends.
-func (c *call) words(addr uint64) ([]string, error) {
+func (w *window) words(addr uint64) ([]string, error) {
 	if addr == 0 {
 		return nil, nil
 	}
 	var pointers []uint64
-	var page [512]byte
 	for {
-		n := min(len(page), 4096-int(addr%4096)) // the list may end before a page that is not there
-		n -= n % 8
-		got, err := c.read(addr, page[:max(n, 8)])
-		if err != nil || got < 8 {
-			return nil, unix.EFAULT
+		p, err := w.pointer(addr)
+		if err != nil {
+			return nil, err
 		}
-		for b := page[:got-got%8]; len(b) > 0; b = b[8:] {
-			p := binary.NativeEndian.Uint64(b)
-			if p == 0 {
-				return c.strings(pointers)
-			}
-			pointers = append(pointers, p)
+		if p == 0 {
+			return w.strings(pointers)
 		}
-		if len(pointers) > maxArgs {
+		if pointers = append(pointers, p); len(pointers) > maxArgs {
 			return nil, unix.E2BIG
 		}
-		addr += uint64(got - got%8)
+		addr += 8
 	}
 }
 
-// strings reads the strings at pointers. The words of one program mostly follow each
-// other: many are read at a time.
-func (c *call) strings(pointers []uint64) ([]string, error) {
+// strings reads the strings at pointers.
+func (w *window) strings(pointers []uint64) ([]string, error) {
 	out := make([]string, 0, len(pointers))
 	total := 0
-	w := window{c: c}
 	for _, p := range pointers {
 		s, err := w.at(p)
 		if err != nil {
@@ -281,19 +295,17 @@ type window struct {
 	c     *call
 	start uint64
 	data  []byte
-	buf   [4096]byte
+	buf   []byte // a page
 }
 
 // at returns the string at an address.
 func (w *window) at(addr uint64) (string, error) {
 	var long []byte
 	for len(long) <= maxWord {
-		if addr < w.start || addr >= w.start+uint64(len(w.data)) {
-			if err := w.move(addr); err != nil {
-				return "", err
-			}
+		rest, err := w.from(addr)
+		if err != nil {
+			return "", err
 		}
-		rest := w.data[addr-w.start:]
 		if i := bytes.IndexByte(rest, 0); i >= 0 {
 			return string(append(long, rest[:i]...)), nil
 		}
@@ -303,12 +315,27 @@ func (w *window) at(addr uint64) (string, error) {
 	return "", unix.E2BIG
 }
 
-// move reads to the end of the page in which an address lies.
-func (w *window) move(addr uint64) error {
-	n, err := w.c.read(addr, w.buf[:4096-int(addr%4096)])
-	if err != nil {
-		return unix.EFAULT
+// pointer returns the pointer at an address.
+func (w *window) pointer(addr uint64) (uint64, error) {
+	var word [8]byte
+	for n := 0; n < len(word); {
+		rest, err := w.from(addr + uint64(n))
+		if err != nil {
+			return 0, err
+		}
+		n += copy(word[n:], rest)
 	}
-	w.start, w.data = addr, w.buf[:n]
-	return nil
+	return binary.NativeEndian.Uint64(word[:]), nil
+}
+
+// from returns the memory from an address to the end of its page.
+func (w *window) from(addr uint64) ([]byte, error) {
+	if addr < w.start || addr-w.start >= uint64(len(w.data)) {
+		n, err := w.c.read(addr, w.buf[:4096-int(addr%4096)])
+		if err != nil {
+			return nil, unix.EFAULT
+		}
+		w.start, w.data = addr, w.buf[:n]
+	}
+	return w.data[addr-w.start:], nil
 }
