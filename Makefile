@@ -7,7 +7,7 @@
 # make dist    a release, in dist/
 # make changelog  the fragments of changelog/unreleased, into CHANGELOG.md
 # make pictures  the cast and the screenshot of README.md, in docs/pictures
-# make bench-check  compares file calls and the start with the commit before
+# make bench-check  compares file calls, connections, starts and decisions with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
 # make site    the documents as HTML with a search, in bin/site
 # make vuln    Go's vulnerability database (needs the network)

@@ -68,7 +68,7 @@ project's directory.`,
 }
 
 // notForACP are flags that make no sense between an editor and an agent.
-var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", "copy", "name"}
+var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", "copy", "name", "from"}
 
 // forFiles are the flags that say which files there are: those that a sandbox
 // needs in which a file is read or written for an agent.
@@ -102,6 +102,9 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 	s := planned.Session // the agent's requests are decided in its name
 	planned.Discard()
 	s.Close()
+	if s.Copy != "" {
+		return verb.Usage("add --no-copy to the editor's command: bawn acp --no-copy -- AGENT", "isolation.copy is on, and an editor shows the workspace itself, not a copy")
+	}
 	end, err := acpGuard(planned, e)
 	if err != nil {
 		return err

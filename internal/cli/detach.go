@@ -49,6 +49,9 @@ func startHost(f *launch.Flags, spec *session.Spec, e *launch.Env) error {
 	}
 	out, err := v.Run(context.Background())
 	if err == nil && f.Detach && out.Detached {
+		if !spec.Quiet && !spec.JSON {
+			launch.SuggestCopy(e, out.Status.Session)
+		}
 		return detached(f, e, out)
 	}
 	return viewed(e, out, err)

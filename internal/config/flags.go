@@ -31,6 +31,7 @@ type Flags struct {
 	// Only takes away what no flag gives: places that are written, credentials,
 	// hosts, secrets, variables, devices and ports of files and profiles.
 	Only bool
+	Copy *bool
 	// Of a split session. Models alone do not split one.
 	Split          *bool
 	SplitWorkspace *string
@@ -87,6 +88,9 @@ func (f Flags) settings(p paths) (*file, error) {
 	}
 	if f.Split != nil {
 		b.keep(setting{key: find("isolation.split"), value: *f.Split, at: flagPlace("--split")})
+	}
+	if f.Copy != nil {
+		b.keep(setting{key: find("isolation.copy"), value: *f.Copy, at: flagPlace(map[bool]string{true: "--copy", false: "--no-copy"}[*f.Copy])})
 	}
 	b.text("--split-workspace", "isolation.split_workspace", f.SplitWorkspace)
 	b.list("--model", "isolation.models", f.Models)

@@ -57,6 +57,9 @@ func (c *Config) maskEnv() bool {
 	return c.Mode == bawn.ModeStrict
 }
 
+// Copy reports whether a session works on a copy of its workspace.
+func (c *Config) Copy() bool { return c.st.scalars["isolation.copy"].value == true }
+
 // Workspace is the one that the configuration was loaded for.
 func (c *Config) Workspace() string { return c.st.paths.workspace }
 

@@ -120,6 +120,8 @@ var keys = []*key{
 		doc: `ports of a session that the host's loopback reaches: PORT, or HOST:GUEST`},
 	{path: "isolation.secrets", kind: list, rule: covered, profile: true, entry: secretEntry,
 		doc: `secrets of the vault that may be put into requests where they are bound; "*" is all of them`},
+	{path: "isolation.copy", kind: boolean, rule: lower, profile: true,
+		doc: "have sessions work on a copy of the workspace, which \"bawn apply\" takes over; --no-copy does without"},
 	{path: "isolation.split", kind: boolean, rule: lower, profile: true,
 		doc: "keep the agent and what it executes apart, in two sandboxes: the agent reaches its model, its shells run in the other"},
 	{path: "isolation.split_workspace", kind: text, rule: lower, profile: true, oneOf: splitAccess,

@@ -66,7 +66,7 @@ func newState(m Machine, p paths) *state {
 	for path, value := range map[string]any{
 		"mode": "normal", "agent": "", "isolation.enabled": true, "isolation.provider": "",
 		"isolation.policy_profile": "default", "isolation.upstream_proxy": "", "isolation.ssh_agent": false, "isolation.mask_env": "strict", "isolation.log_programs": false, "isolation.while_away": "commands",
-		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.gvisor_accept_unprotected": false, "isolation.docker_api": false,
+		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.gvisor_accept_unprotected": false, "isolation.docker_api": false, "isolation.copy": false,
 		"isolation.docker_options.image": "", "isolation.docker_options.workspace": "/workspace", "isolation.docker_options.memory_swap_mb": int64(0),
 		"isolation.docker_options.runtime": "", "isolation.docker_options.host": "",
 		"isolation.docker_options.accept_escapes": false,

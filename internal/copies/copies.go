@@ -277,10 +277,15 @@ func (c *Copy) Discard() error {
 	return err
 }
 
-// ForgetBase removes the checkpoint that the copy was begun from.
+// ForgetBase removes the checkpoint that the copy was begun from, unless another copy goes
+// on from this one.
 func (c *Copy) ForgetBase(state string, wait time.Duration) error {
 	if c.Base == "" {
 		return nil
+	}
+	others, err := List(state, c.Workspace)
+	if err != nil || slices.ContainsFunc(others, func(r Record) bool { return r.Base == c.Base && r.ID != c.ID }) {
+		return err
 	}
 	s, err := checkpoint.Open(checkpoint.Place(state, c.Workspace), wait)
 	if err != nil {

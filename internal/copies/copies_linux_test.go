@@ -240,6 +240,49 @@ func TestOpened(t *testing.T) {
 	}
 }
 
+// TestGoOn: a copy that goes on from another has the same changes, and what the guest has
+// closed, linked or removed is the same. The base stays until both are gone.
+func TestGoOn(t *testing.T) {
+	w := newWorld(t, "gone", "d/a", "d/b", "made/anew")
+	upper := w.upper(t)
+	for _, n := range []string{"new", "d/a", "l->/etc/passwd", "made/x", "deep/er/y", "closed/z"} {
+		put(t, upper, n)
+	}
+	must(t, unix.Mknod(filepath.Join(upper, "gone"), unix.S_IFCHR, 0))
+	must(t, unix.Mkfifo(filepath.Join(upper, "p"), 0o600))
+	must(t, unix.Setxattr(filepath.Join(upper, "made"), "user.overlay.opaque", []byte("y"), 0))
+	must(t, unix.Setxattr(filepath.Join(upper, "new"), "user.mine", []byte("m"), 0))
+	must(t, os.Chmod(filepath.Join(upper, "new"), 0o751))
+	must(t, os.Chmod(filepath.Join(upper, "closed/z"), 0))
+	must(t, os.Chmod(filepath.Join(upper, "closed"), 0o500))
+	next, err := Create(w.state, Record{ID: strings.Repeat("b", 26), Workspace: w.ws, Base: w.base.ID, Filter: w.copy.Filter})
+	must(t, err)
+	t.Cleanup(func() { _ = next.Discard() })
+	if n, _, err := next.GoOn(w.copy); n != 8 || err != nil {
+		t.Errorf("%d files, %v; want 8", n, err)
+	}
+	want, err := w.copy.MergeAll(w.store, w.base)
+	must(t, err)
+	got, err := next.MergeAll(w.store, w.base)
+	must(t, err)
+	if list, err := w.store.Compare(want, got, nil); err != nil || len(list) > 0 || len(w.differs(t, got)) < 8 {
+		t.Errorf("they differ in %v, %v; changed: %q", list, err, w.differs(t, got))
+	}
+	if info, err := os.Lstat(filepath.Join(upper, "closed")); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("the mode of what is closed afterwards: %v, %v", info, err)
+	}
+	must(t, w.store.Close())
+	must(t, w.copy.ForgetBase(w.state, 0))
+	if _, err := next.BaseOf(w.state); err != nil {
+		t.Errorf("the base went with the first copy: %v", err)
+	}
+	must(t, w.copy.Discard())
+	must(t, next.ForgetBase(w.state, 0))
+	if _, err := next.BaseOf(w.state); err == nil {
+		t.Error("the base is there without a copy")
+	}
+}
+
 // TestRecord: a copy that runs is not opened, one without a filter gives nothing out, and
 // names are found.
 func TestRecord(t *testing.T) {

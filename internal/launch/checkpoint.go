@@ -46,7 +46,7 @@ func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	state, err := settings.StateDir(&e.World)
 	own := OwnDirs(e)
 	roots, files := destroyable(s.Isolation, own)
-	if l.Copy { // nothing in the workspace is destroyed
+	if l.onCopy { // nothing in the workspace is destroyed
 		inside := func(p string) bool { return fspath.Below(p, s.Isolation.Workspace) }
 		roots, files = slices.DeleteFunc(roots, inside), slices.DeleteFunc(files, inside)
 	}
@@ -133,7 +133,7 @@ func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
 func (c *checkpoints) mounts(uncovered []checkpoint.Uncovering) []bawn.Mount {
 	mounts := slices.Clip(c.plain)
 	for _, u := range c.consent.ReadOnly(uncovered) {
-		if c.launch.Copy && fspath.Below(u.Path, c.consent.Workspace) {
+		if c.launch.onCopy && fspath.Below(u.Path, c.consent.Workspace) {
 			continue
 		}
 		if _, err := os.Lstat(u.Path); err == nil {

@@ -132,7 +132,7 @@ func (k *children) decide(ctx context.Context, w *childRequest) bawn.Decision {
 }
 
 // refusedFlags are those that no guest may give.
-var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model", "copy", "name"}
+var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model", "copy", "name", "from"}
 
 // check refuses what no guest may ask for.
 func (k *children) check(r *intent.Run) (*childRequest, error) {

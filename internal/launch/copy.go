@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -36,7 +37,10 @@ type sessionCopy struct {
 
 // copied makes the session's copy, where one is asked for.
 func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
-	if !p.Copy {
+	// A session's own children and tools are about its workspace, and a hook's command about
+	// that of an agent without a sandbox.
+	p.onCopy = p.config.Copy() && p.Parent == nil && !p.Plugin && p.For == ""
+	if !p.onCopy {
 		if p.Name != "" {
 			return nil, verb.Usage("add --copy, or leave out --name", "--name is for a session on a copy")
 		}
@@ -54,10 +58,20 @@ func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	}
 	c := &sessionCopy{launch: p.Launch, env: p.env, state: state, based: make(chan struct{}), done: make(chan struct{})}
 	record := copies.Record{ID: s.ID, Name: p.Name, Agent: s.Agent, Workspace: s.Isolation.Workspace, Started: s.Started}
-	if c.copy, err = copies.Create(state, record); err != nil {
-		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's copy: %w", err), Hint: "mend Bawn's state directory, or run without --copy"}
+	from, err := p.goesOn(&record)
+	if err != nil {
+		return nil, err
 	}
-	if p.Plan {
+	if from != nil {
+		defer from.Close()
+	}
+	if c.copy, err = copies.Create(state, record); err == nil && from != nil && !p.Plan {
+		err = c.goOn(from)
+	}
+	if err != nil {
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's copy: %w", err), Hint: "mend Bawn's state directory, or use --no-copy"}
+	}
+	if c.base = record.Base; p.Plan || from != nil {
 		close(c.based)
 		close(c.done)
 		return c, nil
@@ -66,9 +80,50 @@ func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	return c, nil
 }
 
+// goesOn opens the copy from which the session goes on, if there is one, and notes its
+// base: what the session changes is compared with the same moment.
+func (p *gatherer) goesOn(r *copies.Record) (*copies.Copy, error) {
+	if p.From == "" {
+		return nil, nil
+	}
+	state, err := settings.StateDir(&p.env.World)
+	if err != nil {
+		return nil, err
+	}
+	list, err := copies.List(state, r.Workspace)
+	if err != nil {
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
+	}
+	found := copies.Find(list, p.From)
+	if len(found) != 1 {
+		return nil, verb.Usage("\"bawn ps\" and \"bawn apply\" list copies", "--from %q names %d copies of this workspace, want one", p.From, len(found))
+	}
+	if _, err := found[0].BaseOf(state); err != nil {
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
+	}
+	from, err := copies.Open(state, found[0].ID)
+	if err != nil {
+		return nil, verb.Usage("wait until it has ended, or end it: bawn kill "+found[0].ID[:8], "--from %s: %w", p.From, err)
+	}
+	r.Base = from.Base
+	return from, nil
+}
+
+// goOn fills the copy with what another one has, and says what that takes.
+func (c *sessionCopy) goOn(from *copies.Copy) error {
+	files, bytes, err := c.copy.GoOn(from)
+	if err != nil {
+		return errors.Join(err, c.copy.Discard())
+	}
+	if bytes > 0 && !c.launch.Quiet && !c.launch.JSON {
+		fmt.Fprintf(c.env.Stderr, "bawn: goes on from copy %s: %s copied (%s)\n", from.Called(), undo.Files(files), undo.Bytes(bytes))
+	}
+	return nil
+}
+
 // copyable refuses what no copy is made for.
 func (p *gatherer) copyable(s bawn.Session) error {
-	live := "leave out --copy: the session then changes the workspace itself, and \"bawn undo\" takes it back"
+	live := "use --no-copy: the session then changes the workspace itself, and \"bawn undo\" takes it back"
 	writes := slices.ContainsFunc(s.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == s.Isolation.Workspace && m.Access == bawn.ReadWrite })
 	switch {
 	case p.choice.unsandboxed() || p.choice.Name() != layout.NativeName:
@@ -78,7 +133,7 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	case s.Isolation.DockerAPI:
 		return verb.Usage(live, "--copy: containers of a guest would see the workspace and not the copy")
 	case !writes:
-		return verb.Usage("leave out --copy", "--copy: this session may not write to its workspace")
+		return verb.Usage("use --no-copy", "--copy: this session may not write to its workspace")
 	case p.Name != "" && !copies.NameOK(p.Name):
 		return verb.Usage("want at most 64 letters, digits, and - _ . within", "--name %q can't name a copy", p.Name)
 	}
@@ -155,7 +210,7 @@ func (c *sessionCopy) keep(s *runner.Session) {
 	s.Kept = func() error {
 		<-c.based
 		if c.failed != nil {
-			return fmt.Errorf("keep the workspace, to compare the copy with it: %w; without --copy the session starts", c.failed)
+			return fmt.Errorf("keep the workspace, to compare the copy with it: %w; with --no-copy the session starts", c.failed)
 		}
 		c.copy.Base, c.copy.Filter = c.base, c.live
 		if err := c.copy.Note(); err != nil {
@@ -195,4 +250,19 @@ func (c *sessionCopy) end(commits []gitstore.Kept) {
 	if name := c.copy.Called(); !c.launch.Quiet && !c.launch.JSON {
 		fmt.Fprintf(c.env.Stderr, "bawn: %s changed on copy %s; \"bawn diff %s\" shows, \"bawn apply %s\" takes over, \"bawn discard %s\" removes\n", undo.Files(n), name, name, name, name)
 	}
+}
+
+// SuggestCopy says once that a session in the background, as this one, could work on a
+// copy.
+func SuggestCopy(e *Env, session string) {
+	state, err := settings.StateDir(&e.World)
+	if err != nil {
+		return
+	}
+	list, _ := attach.List(settings.RuntimeDir(&e.World, state))
+	i := slices.IndexFunc(list, func(a attach.Entry) bool { return a.ID == session })
+	if i < 0 || list[i].Copy != "" || list[i].Provider != layout.NativeName || !news(e, "copy", "in the background") {
+		return
+	}
+	fmt.Fprintln(e.Stderr, "bawn: it changes your workspace while you work; with --copy it gets a copy, and \"bawn apply\" takes its changes over (said once)")
 }

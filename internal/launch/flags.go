@@ -27,8 +27,8 @@ type Flags struct {
 	pids                                                              int64
 	Plan, asJSON, quiet, Splits, pinGit, covered                      bool
 	Detach, Attachable                                                bool
-	forSession, name                                                  string
-	copy                                                              bool
+	forSession, name, from                                            string
+	copy, noCopy                                                      bool
 }
 
 // Declare declares the flags, with their help.
@@ -77,7 +77,9 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
 	fl.BoolVar(&f.covered, "covered", false, "don't start unless a checkpoint of what the command may destroy can be taken")
 	fl.BoolVar(&f.copy, "copy", false, "work on a copy of the workspace, which \"bawn apply\" takes over and \"bawn discard\" removes")
+	fl.BoolVar(&f.noCopy, "no-copy", false, "work on the workspace itself, also where isolation.copy says otherwise")
 	fl.StringVar(&f.name, "name", "", "`name` of the copy, for \"bawn apply\" and its like (default: the session's ID)")
+	fl.StringVar(&f.from, "from", "", "begin with what the session on this `copy` has changed, on a copy of its own")
 	fl.StringVar(&f.forSession, "for-session", "", "`ID` of an agent's session, whose answers hold here, too; \"bawn hook\" writes it")
 	f.declareHost(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
@@ -109,7 +111,7 @@ func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, e
 	if strings.Trim(f.forSession, "abcdefghijklmnopqrstuvwxyz234567") != "" || len(f.forSession) > len(NewSessionID()) {
 		return nil, verb.Usage("leave it out; \"bawn hook\" writes it", "--for-session %.40q is no ID of a session", f.forSession)
 	}
-	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, Copy: f.copy, Name: f.name, JSON: f.asJSON, Quiet: f.quiet}
+	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, Name: f.name, From: f.from, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
 		s.Dir = settings.Absolute(&e.World, f.cwd)
 	}
@@ -135,6 +137,11 @@ func (f *Flags) given(fl *pflag.FlagSet, e *Env) error {
 	}
 	if fl.Changed("split") {
 		f.Split = &f.Splits
+	}
+	if on := f.copy || f.from != ""; on && f.noCopy {
+		return verb.Usage("leave one out", "--no-copy does not go with --copy and --from")
+	} else if on || f.noCopy || fl.Changed("copy") {
+		f.Copy = &on
 	}
 	for name, t := range texts {
 		if fl.Changed(name) {

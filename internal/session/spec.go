@@ -27,9 +27,8 @@ type Spec struct {
 	// Covered does not start without a checkpoint: the judgement of the command relied on
 	// one.
 	Covered bool
-	// Copy has the session work on a copy of its workspace, called Name or nothing.
-	Copy bool
-	Name string
+	// Name is that of the session's copy, and From the copy with which it begins, or "".
+	Name, From string
 	// For is the session of an unsandboxed agent whose hook has moved the command here, or "".
 	For   string
 	JSON  bool // how it ended is printed as one line of JSON

@@ -37,6 +37,7 @@ var effects = map[string]effect{
 	"while_away":     {value: `"wait"`, flag: []string{"--while-away", "wait"}, shown: "test/approvals/away_linux_test.go: --while-away"},
 	"docker_api":     {value: "true", flag: []string{"--docker"}, shown: "test/containers/containers_linux_test.go: --docker"},
 
+	"copy":            {value: "true", flag: []string{"--copy"}, script: "echo mine >own; grep -q ' / .*overlay' /proc/self/mountinfo && echo copied", with: "copied"},
 	"split":           {value: "true", flag: []string{"--split"}, plan: true, shown: "test/split/zones_linux_test.go: split"},
 	"split_workspace": {value: `"read-only"`, flag: []string{"--split-workspace", "ro"}, also: "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --split-workspace"},
 	"models":          {value: `["example.org"]`, flag: []string{"--model", "example.org"}, also: egress + "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --model"},
@@ -83,8 +84,9 @@ var flagEffects = map[string]effect{
 	"cwd":     {flag: []string{"--cwd", "sub"}, script: `basename "$PWD"`, with: "sub"},
 	"only":    {flag: []string{"--only"}, also: "rw = [\"~/aside\"]\n", script: write("~/aside/file"), with: "refused"},
 	"pin-git": {flag: []string{"--pin-git"}, script: "env | grep -q ^GIT_CONFIG_COUNT= && echo pinned", with: "pinned"},
-	"copy":    {flag: []string{"--copy"}, script: "echo mine >own; grep -q ' / .*overlay' /proc/self/mountinfo && echo copied", with: "copied"},
+	"no-copy": {shown: "cmd/bawn/testdata/script/copy-config.txtar: --no-copy"},
 	"name":    {shown: "cmd/bawn/testdata/script/copy.txtar: --name"},
+	"from":    {shown: "cmd/bawn/testdata/script/copy-from.txtar: --from"},
 	"covered": {shown: "cmd/bawn/testdata/script/run-covered.txtar: --covered"},
 	"as":      {shown: "cmd/bawn/testdata/script/run-as.txtar: --as"},
 	"image":   {shown: "internal/config/only_test.go: --image"},
