@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// How long a server that has ended by itself is left alone: twice as long each
-// time, from the first to the last. One that ran for calm is forgiven.
+// How long a crashed server is not started again: twice as long each time, from
+// firstPause to lastPause. A server that ran longer than calm starts at firstPause again.
 const (
 	firstPause = time.Second
 	lastPause  = 2 * time.Minute
@@ -28,7 +28,7 @@ type backend struct {
 
 	mu         sync.Mutex
 	run        *running      // nil: it does not run
-	starting   chan struct{} // closed when an attempt is over; nil: no attempt is being made
+	starting   chan struct{} // closed when the attempt to start is over; nil without an attempt
 	fails      int           // in a row
 	before     time.Time     // which it is not started again
 	why        string        // it failed last
@@ -87,8 +87,7 @@ func (b *backend) get(ctx context.Context, front *mcp.ServerSession) (*running, 
 	}
 }
 
-// attempt returns the running server, or what to wait for until its state is
-// known.
+// attempt returns the running server, or a channel that is closed when its state is known.
 func (b *backend) attempt(front *mcp.ServerSession) (*running, chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,7 +29,7 @@ type call struct {
 	b      *backend
 	front  *mcp.ServerSession
 	about  string // which the client must say again to go on
-	token  any    // under which the client wants to be told of progress; nil: it does not
+	token  any    // the token under which the client wants progress; nil without
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   *work
@@ -44,14 +44,14 @@ type call struct {
 	questions int             // of the server, so far
 }
 
-// A work is what a call does at a server, once or, with what the server has
-// asked for, again.
+// A work is the request that a call sends to a server, again with the answers to what the
+// server asked.
 type work struct {
 	method string
 	params map[string]any
 	read   func(json.RawMessage) (mcp.Result, error)
-	// fits reports whether the server that runs now is the one that was decided
-	// about; nil: nothing depends on that.
+	// fits reports whether the running server has the tool that was decided about. Nil
+	// means that it need not be checked.
 	fits func() bool
 }
 
@@ -82,8 +82,8 @@ func (b *backend) begin(ctx context.Context, front *mcp.ServerSession, about str
 	if err := b.enter(ctx); err != nil {
 		return nil, err
 	}
-	// The call outlives the request that brings it where the client is asked for
-	// more; wait ends it with the request otherwise.
+	// If the client is asked for input, the call outlives its request. Otherwise wait ends
+	// it with the request.
 	c.ctx, c.cancel = context.WithTimeout(b.g.ctx, b.Limits.Call)
 	b.mu.Lock()
 	b.calls[c] = struct{}{}
@@ -240,7 +240,7 @@ func (c *call) carry(r *running, first func() (mcp.Result, error)) (mcp.Result, 
 	return nil, fmt.Errorf("the server %q asks for more after %d rounds", c.b.Name, maxRounds)
 }
 
-// wants is what a result asks for, if the result is not final yet.
+// wants returns the requests for input that a result holds, if it is not final.
 func wants(r mcp.Result) (mcp.InputRequestMap, string) {
 	switch r := r.(type) {
 	case *mcp.CallToolResult:

@@ -6,8 +6,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client is who speaks to a server. It can do what the client in front can for
-// which the server is started; what the server asks is carried there by asked.
+// client is the gateway's client of a server. It has the capabilities of the client for
+// which the server is started. Requests of the server go there through asked.
 func (b *backend) client(front *mcp.ServerSession) *mcp.Client {
 	has := abilities(front)
 	c := mcp.NewClient(&mcp.Implementation{Name: "bawn", Version: b.g.opts.Version}, &mcp.ClientOptions{
@@ -22,7 +22,7 @@ func (b *backend) client(front *mcp.ServerSession) *mcp.Client {
 	return c
 }
 
-// requests takes what a server asks its client, and leaves the rest to the SDK.
+// requests handles what a server asks its client; the SDK handles the rest.
 func (b *backend) requests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		in, ok := req.GetParams().(mcp.InputRequest)
@@ -51,8 +51,8 @@ func abilities(front *mcp.ServerSession) *mcp.ClientCapabilities {
 	return &mcp.ClientCapabilities{}
 }
 
-// modern reports whether a client is asked by results that want input, which
-// it gives with the same call again, rather than by requests (2026-07-28).
+// modern reports whether a client is asked by results that want input (2026-07-28), and
+// repeats its call with the answers. Older clients are asked by requests.
 func modern(front *mcp.ServerSession) bool {
 	p := front.InitializeParams()
 	return p == nil || p.ProtocolVersion >= "2026-07-28"

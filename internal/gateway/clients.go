@@ -79,7 +79,7 @@ func overloaded(w http.ResponseWriter, why string) {
 	http.Error(w, "bawn: "+why, http.StatusServiceUnavailable)
 }
 
-// begin makes room for a session. It reports false if all are in use.
+// begin counts a new session. It reports false if the limit is reached and all are in use.
 func (c *clients) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +137,8 @@ func (c *clients) live() map[string]*mcp.ServerSession {
 	return live
 }
 
-// bounded serves no more requests at a time than there may be, and none whose body is
-// long, or slow to come.
+// bounded limits the requests that are served at a time, their size, and the time in which
+// they must arrive.
 func (c *clients) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -165,8 +165,8 @@ func (c *clients) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// hold counts bytes that are held, or no longer. It reports false where they would be too
-// many.
+// hold adds to the bytes that are in memory, or subtracts. It reports false if they would
+// exceed the limit.
 func (c *clients) hold(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,8 +43,8 @@ func (b *backend) action(resource, args string) bawn.Action {
 	return bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: resource, Args: []string{args}, Dir: b.g.opts.Dir, At: b.g.opts.Now()}
 }
 
-// decide judges a call with everything that its arguments mean. A command that
-// was judged in another form is put back into args in that form.
+// decide judges a call, and the files, hosts and commands in its arguments. If a command
+// was judged in its canonical form, args gets that form.
 func (b *backend) decide(ctx context.Context, t *tool, args map[string]any) (bawn.Decision, string) {
 	a := b.action(t.resource(b.Name), shownArgs(args))
 	d := b.g.judge(ctx, a, t.must)
@@ -81,7 +81,7 @@ func executable(d bawn.Decision, asked string) string {
 // A meant is what one argument means.
 type meant struct {
 	action bawn.Action
-	put    func(text string) // puts another text in its place; nil where only the action counts
+	put    func(text string) // replaces the text in the arguments; nil if it is never replaced
 }
 
 // meaning is what the arguments of a call mean.
@@ -115,9 +115,8 @@ func (b *backend) meaning(t *tool, args map[string]any) ([]meant, error) {
 	return list, nil
 }
 
-// distinct refuses names that a case-insensitive reader, such as Go's, takes
-// for another or for one that has a meaning; such a reader lets the last one
-// win.
+// distinct refuses names that differ from another, or from a name with a meaning, in case
+// only: a case-insensitive reader such as Go's takes them for one, and the last wins.
 func distinct(names []string, means map[string]string) error {
 	known, seen := map[string]string{}, map[string]string{}
 	for name, kind := range means {

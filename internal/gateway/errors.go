@@ -21,7 +21,7 @@ func absent(err error) error {
 	return err
 }
 
-// maxLine is how much of what a server says is told in one line, in bytes.
+// maxLine is the longest text of a server in a message of one line, in bytes.
 const maxLine = 500
 
 // line is text of a stranger as one line that is safe to print, cut where it

@@ -30,7 +30,7 @@ func (b *backend) progressed(p *mcp.ProgressNotificationParams) {
 // serverLevel is the level at which servers log; each client gets the part it asked for.
 const serverLevel = "info"
 
-// logged hands what a server logs to the clients whose calls it serves.
+// logged sends a server's log messages to the clients whose calls it serves.
 func (b *backend) logged(said *mcp.LoggingMessageParams) {
 	text := b.g.clean(cut(printed(said.Data), maxAbout))
 	p := &mcp.LoggingMessageParams{Logger: b.Name + ": " + line(said.Logger), Level: said.Level, Data: text}
@@ -39,7 +39,7 @@ func (b *backend) logged(said *mcp.LoggingMessageParams) {
 	}
 }
 
-// clients is one call of each client that the server has calls of.
+// clients returns one call for each client with calls at the server.
 func (b *backend) clients() (list []*call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,10 +56,10 @@ func (b *backend) updated(ctx context.Context, n *mcp.ResourceUpdatedNotificatio
 	_ = b.g.front.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: frontURI(b.Name, n.Params.URI)}) // nobody may listen
 }
 
-// rootsChanged tells the servers that run that a client works elsewhere.
+// rootsChanged tells running servers that a client's directories have changed.
 func (g *Gateway) rootsChanged(context.Context, *mcp.RootsListChangedRequest) {
-	// Servers ask again for the directories when they need them: who they are for
-	// may be another client than this one.
+	// Servers ask for the directories when they need them: the call may be another
+	// client's.
 }
 
 // subscribe has a server tell when a resource changes.
@@ -75,7 +75,7 @@ func (g *Gateway) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) 
 	})
 }
 
-// about forwards an operation on a resource to the server that has it.
+// about forwards an operation on a resource to its server.
 func (g *Gateway) about(ctx context.Context, front *mcp.ServerSession, address string, do func(context.Context, *mcp.ClientSession, string) error) error {
 	server, uri, ok := backURI(address)
 	b := g.backend(server)
@@ -129,7 +129,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 	return empty, nil
 }
 
-// meant is whose prompt or template is meant, and what its server calls it.
+// meant returns the server of a prompt or template, and the server's own name for it.
 func (g *Gateway) meant(ref *mcp.CompleteReference) (*backend, *mcp.CompleteReference) {
 	if ref == nil {
 		return nil, nil

@@ -56,16 +56,15 @@ type Server struct {
 	About string // one line, for the model
 	// Start starts it. The context ends the attempt, not the program.
 	Start func(context.Context) (Process, error)
-	// Known are tools that a human has agreed to, as the server has listed them:
-	// they are listed without the server having to run. Nil: it is started to be
-	// asked.
+	// Known are the pinned tools, as the server has listed them: they are listed without
+	// starting the server. Nil means that the server is started to list its tools.
 	Known []json.RawMessage
-	// Review says, by name, what is wrong with the tools that the server lists
-	// now. A tool that is not in the answer is as it was agreed to. Nil finds
-	// all of them new.
+	// Review returns, by name, what is wrong with the tools that the server lists now. A
+	// tool that is not in the answer is as it was pinned. Nil means that all tools are
+	// new.
 	Review func(tools []json.RawMessage) map[string]Finding
-	// Means says what arguments of a tool mean, by their names: path, host or
-	// command. Rules speak of no others. Nil: of none.
+	// Means says which arguments of a tool are a path, a host or a command, by their
+	// names. Rules about these judge no other arguments. It may be nil.
 	Means  func(tool string) map[string]string
 	Limits Limits
 }
@@ -73,7 +72,7 @@ type Server struct {
 // A Finding is why a tool is not as it was agreed to.
 type Finding struct {
 	Refused bool   // it is not offered
-	Digest  string // of the tool as it is now: an answer about it holds for no other
+	Digest  string // of the tool as it is now; an answer holds for this digest only
 	Why     string // for people
 }
 
@@ -143,7 +142,7 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// checkServer refuses a server whose tools could pass for another's.
+// checkServer refuses a server whose tools could be taken for another server's.
 func checkServer(s Server, seen map[string]bool) error {
 	if err := CheckName(s.Name); err != nil {
 		return err
@@ -207,7 +206,7 @@ func (g *Gateway) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteClo
 	}
 }
 
-// closing is how long a client's connection that was closed may take to end.
+// closing limits how long a client's closed connection takes to end.
 const closing = 500 * time.Millisecond
 
 // maxClientMessage bounds one message of a client, in bytes.

@@ -61,9 +61,9 @@ var (
 // perMessage is how many bytes count as one message.
 const perMessage = 64 << 10
 
-// A meter reads what a server says, no faster than it may speak: who only says
-// much at times is slowed down, who does not stop is ended. It hands on no
-// batch, and no line that begins with anything but an object.
+// A meter reads a server's messages at a limited rate. Short bursts are slowed down; a
+// server that does not stop is ended. It passes on no batch, and no line that is not an
+// object.
 type meter struct {
 	r     io.Reader
 	rate  float64       // messages a second; as many may come at once
@@ -114,8 +114,7 @@ func (m *meter) check(p []byte) error {
 	return m.pay(cost)
 }
 
-// pay lets the measure drain, and waits where there is more in it than a
-// second's worth.
+// pay drains the bucket, and waits while it holds more than a second's worth.
 func (m *meter) pay(cost float64) error {
 	now := m.now()
 	m.level = max(0, m.level-now.Sub(m.last).Seconds()*m.rate) + cost

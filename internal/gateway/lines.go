@@ -42,7 +42,7 @@ type lines struct {
 // and who counts messages must agree on where one begins.
 const blanks = " \t\r\n"
 
-// A several is requests that came as one, and are answered as one.
+// A several is a batch of requests, which gets one answer.
 type several struct {
 	open    int // without an answer
 	answers []json.RawMessage
@@ -139,7 +139,7 @@ func (l *lines) take(text []byte) error {
 	return nil
 }
 
-// note has the answer to a request wait for those of its batch.
+// note keeps the answer to a request until its batch is complete.
 func (l *lines) note(id jsonrpc.ID, b *several) error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
@@ -225,8 +225,8 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 // errUnread says that a server left a message lying.
 var errUnread = errors.New("it does not read what it is sent")
 
-// put writes a line. Of one that has begun the rest must follow; one that has
-// not can still be left away, and its time is over, which is all.
+// put writes a line. If a part was written, the rest must follow. A line that was not
+// begun is dropped when its time is over.
 func (l *lines) put(ctx context.Context, text []byte) error {
 	if l.bound == nil {
 		_, err := l.out.Write(text)
@@ -248,8 +248,7 @@ func (l *lines) put(ctx context.Context, text []byte) error {
 	return errUnread
 }
 
-// gather returns what is to be sent now: nil while other answers of the same
-// batch are missing.
+// gather returns what to send now: nil while other answers of the batch are missing.
 func (l *lines) gather(id jsonrpc.ID, text []byte) []byte {
 	b := l.batches[id]
 	if b == nil {

@@ -16,8 +16,8 @@ import (
 // later ones are announced as changes.
 const listWait = 8 * time.Second
 
-// again is how long a server's changed lists are left alone before they are
-// read: a server may announce changes without end.
+// again is the delay before changed lists are read: a server may announce changes without
+// end.
 const again = time.Second
 
 // An offer is what a server has.
@@ -100,8 +100,7 @@ func pages[T any](l Limits, what string, next func(cursor string) ([]T, string, 
 	return nil, fmt.Errorf("its list of %s has more than %d pages", what, l.Pages)
 }
 
-// learn starts the servers of which nothing is known, and waits for them a
-// while.
+// learn starts the servers without known tools, and waits for them for listWait.
 func (g *Gateway) learn(ctx context.Context, front *mcp.ServerSession, list []*backend) {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -112,8 +111,8 @@ func (g *Gateway) learn(ctx context.Context, front *mcp.ServerSession, list []*b
 	all.Wait()
 }
 
-// wanted are the servers that a request for a list is about: tools that a human
-// has agreed to are known without the server.
+// wanted are the servers that must run for a list: pinned tools are listed without the
+// server.
 func (g *Gateway) wanted(method string) []*backend {
 	var list []*backend
 	for _, b := range g.backends {
@@ -169,9 +168,8 @@ func (b *backend) reread(r *running) {
 	b.endFor(r, "its lists changed and can't be read: "+err.Error())
 }
 
-// unread ends a server that does not read. The caller does not wait for the
-// server's end. A server that is still starting is ended by the goroutine that
-// starts it.
+// unread ends a server that does not read its input, without waiting for the end. A server
+// that is still starting is ended by the goroutine that starts it.
 func (b *backend) unread(w *wire) {
 	b.mu.Lock()
 	r := b.run

@@ -43,8 +43,8 @@ func frontName(server, name string) string {
 	return plain[:min(len(plain), maxFront-len(tail))] + tail
 }
 
-// tailed reports whether a name ends as those do that have a part of a digest: so
-// that it is not another tool's.
+// tailed reports whether a name ends like one with a part of a digest, and so could be
+// taken for another tool's.
 func tailed(name string) bool {
 	i := strings.LastIndexByte(name, '_')
 	return i >= 0 && len(name)-i-1 == 8 && strings.Trim(name[i+1:], "0123456789abcdef") == ""

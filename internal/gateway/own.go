@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addOwn offers what tells how the servers are: what does not run is silent
-// otherwise, and a model would look for its tools in vain.
+// addOwn offers the tool that lists the servers. Without it a model would not learn that a
+// server does not run.
 func (g *Gateway) addOwn() {
 	yes := true
 	t := &mcp.Tool{

@@ -36,9 +36,8 @@ type tool struct {
 	digest   string // of a tool that is not as it was agreed to
 }
 
-// resource is what rules name: SERVER/TOOL. A tool that is not as it was agreed
-// to has part of its digest behind it, so that an answer holds for this one
-// and no other.
+// resource is the name for rules: SERVER/TOOL. A tool that is not as pinned has part of
+// its digest behind the name, so that an answer holds for this version only.
 func (t *tool) resource(server string) string {
 	if t.must == "" {
 		return server + "/" + t.name
@@ -209,7 +208,7 @@ func (b *backend) title(s string) string {
 	return b.Name + ": " + line(s)
 }
 
-// about is what a server says of something, said to be the server's words.
+// about is a server's text about something, marked as the server's.
 func (b *backend) about(s string) string {
 	if len(s) > maxAbout {
 		s = strings.ToValidUTF8(s[:maxAbout], "") + " [cut by Bawn]"

@@ -29,8 +29,8 @@ type question struct {
 	stopTimer func()                 // of the wait; called when the client has come back
 }
 
-// asked serves what a server asks by a request. Nothing in it says during which
-// call, so that it is carried on only where all calls are one client's.
+// asked serves a request of a server. The request does not name a call, so it is forwarded
+// only if all calls are one client's.
 func (b *backend) asked(ctx context.Context, in mcp.InputRequest) (mcp.InputResponse, error) {
 	c := b.only()
 	if c == nil {
@@ -46,7 +46,7 @@ func (b *backend) asked(ctx context.Context, in mcp.InputRequest) (mcp.InputResp
 	return answer, nil
 }
 
-// only is one of the calls under way, where all are one client's.
+// only returns a running call if all of them are one client's.
 func (b *backend) only() (found *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *call) answersFor(asks mcp.InputRequestMap) (mcp.InputResponseMap, error
 	return answers, nil
 }
 
-// ask puts a question of the server's to the client, if it may be put.
+// ask sends a question of the server to the client, if the policy allows it.
 func (c *call) ask(ctx context.Context, in mcp.InputRequest) (mcp.InputResponse, error) {
 	c.mu.Lock()
 	c.questions++
@@ -165,8 +165,8 @@ func answered[T mcp.InputResponse](answer T, err error) (mcp.InputResponse, erro
 	return answer, nil
 }
 
-// put asks a client by a result that wants input, and waits for the client to
-// say the call again.
+// put asks a client by a result that wants input, and waits until the client repeats the
+// call.
 func (c *call) put(ctx context.Context, in mcp.InputRequest) (mcp.InputResponse, error) {
 	q := &question{state: c.id, request: in, answer: make(chan mcp.InputResponse, 1)}
 	select {

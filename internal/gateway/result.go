@@ -20,13 +20,13 @@ import (
 // data of a stranger's, never instructions.
 const Untrusted = "bawn.dev/untrusted"
 
-// clean takes credentials out of what a server says, and writes what is not
-// seen as \u202e and the like; lines stay lines.
+// clean removes credentials from a server's text, and writes invisible characters as
+// \u202e and the like; line ends stay.
 func (g *Gateway) clean(s string) string {
 	return seen(redact.String(s))
 }
 
-// seen writes what a reader would not see so that it is; lines and tabs stay.
+// seen writes invisible characters as escapes; line ends and tabs stay.
 func seen(s string) string {
 	if !strings.ContainsFunc(s, hidden) && utf8.ValidString(s) {
 		return s
@@ -103,8 +103,8 @@ func (b *backend) marked(r *mcp.CallToolResult) *mcp.CallToolResult {
 	return out
 }
 
-// structure puts in the structured part, whole or not at all: a part of it
-// would say something else.
+// structure adds the structured part, whole or not at all: a part could mean something
+// else.
 func (b *backend) structure(m *budget, out *mcp.CallToolResult, v any) {
 	text, err := json.Marshal(v)
 	if err != nil || !m.fits(len(text)) {

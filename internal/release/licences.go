@@ -20,8 +20,8 @@ func writeLicences(w io.Writer, modules io.Reader, goroot string) error {
 	}
 	n, lines := 0, bufio.NewScanner(modules)
 	for ; lines.Scan(); n++ {
-		words := strings.Fields(lines.Text())
-		if len(words) != 3 {
+		words := strings.SplitN(lines.Text(), " ", 3) // the directory may hold blanks
+		if len(words) != 3 || words[2] == "" {
 			return fmt.Errorf("%q is no module; want PATH VERSION DIR", lines.Text())
 		}
 		if err := writeLicence(w, words[0]+" "+words[1], words[2]); err != nil {

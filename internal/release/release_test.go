@@ -181,7 +181,7 @@ func TestRecipes(t *testing.T) {
 
 func TestLicences(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go/LICENSE": "Go's", "a/LICENSE.md": "of a", "a/NOTICE": "notice of a", "b/COPYING": "of b", "c/README": "nothing"} {
+	for name, text := range map[string]string{"go/LICENSE": "Go's", "a/LICENSE.md": "of a", "a/NOTICE": "notice of a", "b b/COPYING": "of b", "c/README": "nothing"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -190,9 +190,9 @@ func TestLicences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	line := func(m string) string { return "example.org/" + m + " v1.0.0 " + filepath.Join(dir, m) + "\n" }
+	line := func(m string) string { return "example.org/" + m[:1] + " v1.0.0 " + filepath.Join(dir, m) + "\n" }
 	var b strings.Builder
-	if err := writeLicences(&b, strings.NewReader(line("a")+line("b")), filepath.Join(dir, "go")); err != nil {
+	if err := writeLicences(&b, strings.NewReader(line("a")+line("b b")), filepath.Join(dir, "go")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Go's", "of a", "notice of a", "of b", "example.org/b v1.0.0: COPYING"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sigv4"
 )
 
-// What a binding of an access key has where nothing else is said.
+// The defaults of an access key's binding.
 const (
 	AWSHost   = "*.amazonaws.com"
 	AWSFile   = "~/.aws/credentials"
@@ -96,7 +96,7 @@ func keyFromJSON(text []byte) [][]byte {
 	return parts
 }
 
-// keyFromLines wants each part once, so that of two profiles none is taken.
+// keyFromLines wants each part once, so a text with two profiles is refused.
 func keyFromLines(text []byte) [][]byte {
 	parts := make([][]byte, len(awsVars))
 	for line := range bytes.Lines(text) {

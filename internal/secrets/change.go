@@ -10,9 +10,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// change lets edit change the index and the stores with it, alone among all
-// processes, and then deletes what nothing means any more. It returns what
-// could not be deleted, by id.
+// change runs edit on the index and the stores under the lock of all processes. Then it
+// deletes values that nothing refers to, and returns those that it could not delete, by
+// id.
 func (v *Vault) change(ctx context.Context, edit func(*index) error) (map[string]error, error) {
 	if err := makeOwnDir(v.opts.ConfigDir); err != nil {
 		return nil, err
@@ -66,8 +66,7 @@ func (idx *index) encode() []byte {
 	return append(data, '\n')
 }
 
-// begin writes down that a value is going to be in the store, before it is.
-// The index is locked.
+// begin notes in the locked index that a value will be written to the store.
 func (v *Vault) begin(idx *index, store, id string) error {
 	if store == File {
 		if err := v.files.use(idx.Files); err != nil {

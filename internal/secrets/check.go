@@ -44,7 +44,7 @@ func singleLine(value []byte) bool {
 	return !bytes.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f })
 }
 
-// checkBinding accepts what egress can carry out, and nothing twofold.
+// checkBinding accepts what egress supports, and no binding with two meanings.
 func checkBinding(b bawn.Binding) error {
 	if err := checkName(b.Secret); err != nil {
 		return err

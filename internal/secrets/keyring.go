@@ -65,8 +65,8 @@ func keyringError(err error) error {
 	return failure(useFiles, "the keyring: %w", err)
 }
 
-// bounded ends waiting for a store. A call that is given up may still end
-// later, in the keyring's own time; what it wrote is noted as pending.
+// bounded limits the wait for a store. A call that timed out may still finish later; what
+// it wrote is noted as pending.
 type bounded struct {
 	keeping
 	wait time.Duration

@@ -138,8 +138,8 @@ func maskFile(target string, bs []bawn.Binding) (Mask, []string, error) {
 	return Mask{target, content, maskMode}, notes, nil
 }
 
-// leaks looks for what still has the look of a credential, in lines that are
-// not ours. It is a second wall behind what each format does.
+// leaks looks for text like a credential in lines that are not Bawn's: a second check
+// behind that of each format.
 func leaks(content []byte, bs []bawn.Binding) error {
 	for line := range strings.Lines(string(content)) {
 		ours := slices.ContainsFunc(bs, func(b bawn.Binding) bool {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A locked is a value in pages of its own: outside the Go heap, so that the
-// runtime never copies it, and given to no child. The pages stay mapped when
-// they are wiped: somebody may hold them still, and then reads zeros.
+// A locked is a value in pages of its own: outside the Go heap, so that the runtime never
+// copies it, and given to no child. The pages stay mapped when they are wiped: a caller
+// that still holds them reads zeros.
 type locked struct{ bytes []byte }
 
 // lockedCopy copies value. The note says why swap may see it, or is empty.

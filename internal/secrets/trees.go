@@ -291,8 +291,8 @@ func pairOf(b bawn.Binding, user string) string {
 	return base64.StdEncoding.EncodeToString([]byte(userOf(b, user) + ":" + b.Placeholder))
 }
 
-// dockerKey is the key of a binding that the file does not mention. The
-// client's own registry stands under the address of its first version.
+// dockerKey is the key of a binding that the file does not mention. The client's own
+// registry has the address of its first version.
 func dockerKey(b bawn.Binding) (string, error) {
 	if strings.HasSuffix(b.Host, ".docker.io") {
 		return fmt.Sprintf("https://index%s/v1/", ".docker.io"), nil
