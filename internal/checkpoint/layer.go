@@ -263,6 +263,7 @@ func (m *merger) name(rel string, e *Entry, x *item, opaque bool) (*Entry, error
 		m.leave(rel, x.staysWhy(), false)
 		return e, nil
 	case x.Kind == Directory:
+		x.sub.opaque = x.sub.opaque || opaque // the kernel marks the upper one only
 		return m.directory(rel, e, x)
 	}
 	return m.put(rel, e, x)

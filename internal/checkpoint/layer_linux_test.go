@@ -131,6 +131,7 @@ func TestMerge(t *testing.T) {
 		{"new, changed, removed", []string{"a", "b", "d/x"}, []string{"a", "!b", "d/y", "e/"}, "a=new d/ d/x=base d/y=new e/", ""},
 		{"a directory removed", []string{"d/x", "d/s/y"}, []string{"!d"}, "", ""},
 		{"a directory made anew", []string{"d/x"}, []string{"d/y", "=d"}, "d/ d/y=new", ""},
+		{"a directory within one made anew", []string{"d/e/x", "d/e/f/x"}, []string{"d/e/y", "d/e/f/y", "=d"}, "d/ d/e/ d/e/f/ d/e/f/y=new d/e/y=new", ""},
 		{"a directory in place of a file", []string{"a"}, []string{"a/x"}, "a/ a/x=new", ""},
 		{"a file in place of a directory", []string{"a/x"}, []string{"a"}, "a=new", ""},
 		{"a removed name that was not there", nil, []string{"!a"}, "", ""},

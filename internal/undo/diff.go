@@ -132,15 +132,21 @@ func (d *Diff) All() iter.Seq[*Change] {
 	}
 }
 
+// Contents returns both sides of a file, or where a link leads; nil for all else.
+func (d *Diff) Contents(x checkpoint.Difference) (old, now []byte, err error) {
+	old, err = d.store.Content(x.Old, maxShown)
+	now, err2 := d.store.Content(x.New, maxShown)
+	return old, now, errors.Join(err, err2)
+}
+
 // Change compares the lines of a file.
 func (d *Diff) Change(x checkpoint.Difference) *Change {
 	c := &Change{Difference: x}
 	if x.Old != nil && x.New != nil && x.Old.Object == x.New.Object && x.Old.Kind == x.New.Kind {
 		return c // only the mode differs
 	}
-	old, err := d.store.Content(x.Old, maxShown)
-	now, err2 := d.store.Content(x.New, maxShown)
-	if err = errors.Join(err, err2); err != nil {
+	old, now, err := d.Contents(x)
+	if err != nil {
 		c.Missing = err
 		return c
 	}

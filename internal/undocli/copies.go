@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/checkpoint"
 	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/launch"
@@ -74,9 +75,16 @@ func names(list []copies.Record) string {
 	return strings.Join(words, ", ")
 }
 
+// lingers is how long the processes of a killed bawn may hold a copy: they die after it.
+const lingers = 5 * time.Second
+
 // openCopy opens a copy to change it.
 func (w *workspace) openCopy(r *copies.Record) (*copies.Copy, error) {
 	c, err := copies.Open(w.state, r.ID)
+	for until := time.Now().Add(lingers); errors.Is(err, copies.ErrRunning) && !w.runs(r.ID) && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+		c, err = copies.Open(w.state, r.ID)
+	}
 	if errors.Is(err, copies.ErrRunning) {
 		return nil, verb.Usage("wait until it has ended, or end it: bawn kill "+short(r.ID), "copy %s: %w", r.Called(), err)
 	}
@@ -84,6 +92,12 @@ func (w *workspace) openCopy(r *copies.Record) (*copies.Copy, error) {
 		return nil, internal(err)
 	}
 	return c, nil
+}
+
+// runs reports whether a session lives.
+func (w *workspace) runs(session string) bool {
+	list, _ := attach.List(w.registry)
+	return slices.ContainsFunc(list, func(e attach.Entry) bool { return e.ID == session })
 }
 
 // aCopy is what a verb does with a copy.

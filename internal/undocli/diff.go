@@ -17,7 +17,7 @@ import (
 )
 
 type diffFlags struct {
-	cwd                    string
+	cwd, tool              string
 	stat, nameOnly, asJSON bool
 }
 
@@ -37,10 +37,17 @@ Characters that a terminal would obey or hide are written as escapes.`,
 		Example: `  bawn diff
   bawn diff --stat
   bawn diff k3xr src
+  bawn diff fix-auth --tool
   bawn diff --name-only 20261127-093015.120-k3xr`,
 		Args: func(*cobra.Command, []string) error {
-			if f.stat && f.nameOnly || f.asJSON && (f.stat || f.nameOnly) {
-				return verb.Usage("leave out all but one", "want one of --stat, --name-only and --json")
+			n := 0
+			for _, given := range []bool{f.stat, f.nameOnly, f.asJSON, f.tool != ""} {
+				if given {
+					n++
+				}
+			}
+			if n > 1 {
+				return verb.Usage("leave out all but one", "want one of --stat, --name-only, --tool and --json")
 			}
 			return nil
 		},
@@ -49,6 +56,8 @@ Characters that a terminal would obey or hide are written as escapes.`,
 	fl := c.Flags()
 	fl.BoolVar(&f.stat, "stat", false, "print how many lines of each file differ")
 	fl.BoolVar(&f.nameOnly, "name-only", false, "print the names of the files that differ")
+	fl.StringVar(&f.tool, "tool", "", "show files in the `tool` that git difftool starts: diff.tool of your git configuration, or --tool=NAME")
+	fl.Lookup("tool").NoOptDefVal = gitsTool
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON: {\"changes\": [...], \"git\": [...]}")
 	addCwd(c, &f.cwd)
 	c.ValidArgsFunction = complete(e, &f.cwd)
@@ -67,6 +76,9 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 	defer d.Close()
 	if f.asJSON {
 		return verb.WriteJSON(e.Stdout, jsonOf(d))
+	}
+	if f.tool != "" {
+		return w.useTool(e, d, f.tool)
 	}
 	return page(e, func(out io.Writer, colour bool) error {
 		p := printer{w: w, out: out, colour: colour}
