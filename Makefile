@@ -7,7 +7,7 @@
 # make dist    a release, in dist/
 # make changelog  the fragments of changelog/unreleased, into CHANGELOG.md
 # make pictures  the cast and the screenshot of README.md, in docs/pictures
-# make bench-check  compares file calls and the start with the commit before
+# make bench-check  compares file calls, connections, starts and decisions with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
 # make site    the documents as HTML with a search, in bin/site
 # make vuln    Go's vulnerability database (needs the network)
@@ -20,7 +20,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 # What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
 # "runsc" go: the first is not to be had, the second only where somebody
 # delegated a group, and the engines of the tests belong to root.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,rpm,qemu-user,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,shellcheck,rpm,qemu-user,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
 
 # Where test-deps puts the agents that the tests run, and gVisor's program.
 TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)

@@ -43,7 +43,6 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 	rsc.io/qr v0.2.0
-	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
 
 require (

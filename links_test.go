@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 var (
@@ -47,6 +48,33 @@ func TestNamedPages(t *testing.T) {
 		}
 	}
 }
+
+// maxPageWords is how many words the pages that are written by hand may have together.
+// Where two pages say the same, one links to the other.
+const maxPageWords = 33_000
+
+// TestPageWords counts words with a letter or digit in README.md, SECURITY.md and docs,
+// without console blocks, comments and generated pages.
+func TestPageWords(t *testing.T) {
+	all := 0
+	for path, text := range trackedTexts(t, ".md") {
+		switch {
+		case path == "docs/protected-names.md", path == "docs/policy-corpus.md", strings.HasPrefix(path, "docs/reference/"):
+		case path == "README.md", path == "SECURITY.md", strings.HasPrefix(path, "docs/"):
+			for _, word := range strings.Fields(pageComment.ReplaceAllString(codeBlocks.ReplaceAllString(text, ""), "")) {
+				if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+					all++
+				}
+			}
+		}
+	}
+	t.Logf("%d words", all)
+	if all > maxPageWords || all < maxPageWords/2 {
+		t.Errorf("%d words; want at most %d", all, maxPageWords)
+	}
+}
+
+var pageComment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
 // exampleNames are paths in examples, not pages of ours.
 var exampleNames = []string{"docs/migrations.md", "docs/api/batch.md", "docs/api/locking.md"}

@@ -28,3 +28,14 @@ func TestSlower(t *testing.T) {
 		t.Errorf("slower are %q", got)
 	}
 }
+
+// TestPerOperation: the mean of all lines counts, and no line is an error.
+func TestPerOperation(t *testing.T) {
+	got, err := perOperation("goos: linux\nBenchmarkContained/ls-2 \t 300\t 1000 ns/op\t 12 B/op\nBenchmarkContained/make-2 300 3000.0 ns/op\nPASS\n")
+	if err != nil || got.Wall != 2*time.Microsecond {
+		t.Errorf("%v, %v; want 2 µs", got.Wall, err)
+	}
+	if got, err := perOperation("PASS\n"); err == nil {
+		t.Errorf("no benchmark: %v", got.Wall)
+	}
+}

@@ -1,6 +1,6 @@
-// Command check compares two programs bawn: that of a change and that of the commit
-// before. It measures file calls and the start of a session, by turns in one run,
-// beside unsandboxed runs. It fails where the change takes a tenth longer, twice.
+// Command check compares the programs of a change with those of the commit before. It
+// measures file calls, connections, starts of sessions and decisions, by turns in one
+// run, beside unsandboxed runs. It fails where the change takes a tenth longer, twice.
 // See scripts/bench-check.
 package main
 
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,7 @@ const (
 )
 
 type options struct {
-	bawn    [programs]string
+	dirs    [programs]string
 	rounds  int
 	dir, as string
 	only    string
@@ -37,8 +38,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.bawn[before], "before", "", "bawn `program` of the commit before")
-	flag.StringVar(&o.bawn[after], "after", "", "bawn `program` of the change")
+	flag.StringVar(&o.dirs[before], "before", "", "`directory` of the commit before: its programs, policy.test, and policy, where that runs")
+	flag.StringVar(&o.dirs[after], "after", "", "`directory` of the change")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each task runs")
 	flag.StringVar(&o.dir, "dir", "", "`directory` for the workspaces, such as one of a tmpfs (default: one of its own)")
 	flag.StringVar(&o.as, "as", "user", "who runs them: root or user")
@@ -55,8 +56,8 @@ func (o *options) run() error {
 	switch {
 	case o.serve:
 		return measure.Serve(os.Stdin, os.Stdout, func(q question) (any, error) { return q.answer() })
-	case o.bawn[before] == "" || o.bawn[after] == "" || o.rounds < 1:
-		return errors.New("want -before PROGRAM and -after PROGRAM, and -rounds of at least 1")
+	case o.dirs[before] == "" || o.dirs[after] == "" || o.rounds < 1:
+		return errors.New("want -before DIRECTORY and -after DIRECTORY, and -rounds of at least 1")
 	}
 	g, err := measure.NewGround()
 	if err != nil {
@@ -100,23 +101,32 @@ func load() string {
 	return first
 }
 
-func (o *options) chosen() []string {
-	return slices.DeleteFunc(append([]string{start}, names()...), func(n string) bool { return !strings.Contains(n, o.only) })
+func (o *options) chosen() (list []string) {
+	for _, t := range outsiders {
+		list = append(list, t.name)
+	}
+	return slices.DeleteFunc(append(list, names()...), func(n string) bool { return !strings.Contains(n, o.only) })
 }
-
-// start is the one task that runs outside of the sessions.
-const start = "start of a session"
 
 // A stage is what the tasks run on.
 type stage struct {
-	whos  [programs]measure.Who
-	bawn  [programs]string
-	peers [programs]*measure.Peer
+	whos    [programs]measure.Who
+	dirs    [programs]string
+	peers   [programs]*measure.Peer
+	greeter net.Listener
+	port    string // of greeter
 }
 
 // open starts a session of each program, and a driver without one.
 func (o *options) open(g *measure.Ground) (s *stage, err error) {
-	s = &stage{bawn: o.bawn}
+	s = &stage{dirs: o.dirs}
+	if s.greeter, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return s, err
+	}
+	go greet(s.greeter)
+	if _, s.port, err = net.SplitHostPort(s.greeter.Addr().String()); err != nil {
+		return s, err
+	}
 	self, err := g.Self()
 	if err != nil {
 		return s, err
@@ -132,7 +142,7 @@ func (o *options) open(g *measure.Ground) (s *stage, err error) {
 			return s, err
 		}
 		s.whos[p] = who
-		if s.peers[p], err = measure.StartPeer(who.Command(s.argv(p, self, "-serve")...)); err != nil {
+		if s.peers[p], err = measure.StartPeer(who.Command(s.argv(p, []string{"--host-port", s.port}, self, "-serve")...)); err != nil {
 			return s, err
 		}
 	}
@@ -140,15 +150,18 @@ func (o *options) open(g *measure.Ground) (s *stage, err error) {
 }
 
 // argv is how a program starts a command.
-func (s *stage) argv(p int, command ...string) []string {
+func (s *stage) argv(p int, flags []string, command ...string) []string {
 	if p == bare {
 		return command
 	}
-	return append([]string{s.bawn[p], "run", "-q", "--net", "none", "--"}, command...)
+	return slices.Concat([]string{filepath.Join(s.dirs[p], "bawn"), "run", "-q"}, flags, []string{"--"}, command)
 }
 
 func (s *stage) close() error {
 	var errs []error
+	if s.greeter != nil {
+		errs = append(errs, s.greeter.Close())
+	}
 	for p := range programs {
 		if s.peers[p] != nil {
 			errs = append(errs, s.peers[p].Close())
@@ -176,8 +189,8 @@ func (s *stage) measure(tasks []string, rounds int) (results, error) {
 				return nil, err
 			}
 			for _, t := range tasks {
-				if n > 0 {
-					r[t][p] = append(r[t][p], got[t])
+				if sample, ok := got[t]; ok && n > 0 {
+					r[t][p] = append(r[t][p], sample)
 				}
 			}
 		}
@@ -188,17 +201,20 @@ func (s *stage) measure(tasks []string, rounds int) (results, error) {
 // round runs the tasks with one program.
 func (s *stage) round(p int, tasks []string) (map[string]measure.Sample, error) {
 	got := map[string]measure.Sample{}
-	if err := s.peers[p].Ask(question{Tasks: tasks}, &got); err != nil {
+	if err := s.peers[p].Ask(question{Tasks: tasks, Port: s.port}, &got); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(tasks, start) {
-		return got, nil
+	for _, t := range outsiders {
+		if !slices.Contains(tasks, t.name) || t.name == decide && p == bare {
+			continue
+		}
+		sample, err := t.take(s, p)
+		if err != nil {
+			return nil, err
+		}
+		got[t.name] = sample
 	}
-	cmd := s.whos[p].Command(s.argv(p, "/bin/true")...)
-	cmd.Stderr = os.Stderr
-	sample, err := measure.Run(cmd)
-	got[start] = sample
-	return got, err
+	return got, nil
 }
 
 // show prints the results, and returns the tasks that take too long.
@@ -208,8 +224,8 @@ func (r results) show(tasks []string) (slow []string) {
 		s := r[t]
 		change := measure.Ratio(s[after], s[before])
 		least := float64(s[after].Min()) / float64(s[before].Min())
-		fmt.Printf("%-26s %9s %9s %9s  %-18s %s, least %.2f\n", t, measure.Milliseconds(s[bare].Min()), measure.Milliseconds(s[before].Min()), measure.Milliseconds(s[after].Min()),
-			change, measure.Ratio(s[after], s[bare]), float64(s[after].Min())/float64(s[bare].Min()))
+		fmt.Printf("%-26s %9s %9s %9s  %-18s %s\n", t, measure.Milliseconds(s[bare].Min()), measure.Milliseconds(s[before].Min()), measure.Milliseconds(s[after].Min()),
+			change, measure.Ratio(s[after], s[bare]))
 		if change.Median > most && change.Low > 1 && least > 1 {
 			slow = append(slow, t)
 		}

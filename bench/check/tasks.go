@@ -14,7 +14,11 @@ import (
 // A question asks a driver for tasks by name.
 type question struct {
 	Tasks []string `json:"tasks"`
+	Port  string   `json:"port"` // of the greeter
 }
+
+// port is the greeter's, in a driver.
+var port string
 
 // A task is a piece of work in the driver's directory. They come one after the other:
 // each finds what those before it have left.
@@ -27,6 +31,7 @@ type task struct {
 const files = 1000
 
 var tasks = []task{
+	{"connect and first byte", func() error { return each(200, func(int) error { return connect(port) }) }},
 	{"mkdir", func() error { return each(200, func(i int) error { return os.Mkdir(fmt.Sprintf("d%d", i), 0o755) }) }},
 	{"create", func() error { return each(files, func(i int) error { return create(name(i, "f")) }) }},
 	{"open and write", func() error {
@@ -93,6 +98,7 @@ func command(line string) func() error {
 // answer runs the tasks, which need one another, as far as the last one that is asked
 // for, and returns what those took.
 func (q question) answer() (map[string]measure.Sample, error) {
+	port = q.Port
 	if err := errors.Join(command("rm -rf d* src copy r")(), archive()); err != nil {
 		return nil, err
 	}

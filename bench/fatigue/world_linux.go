@@ -33,7 +33,7 @@ var over = map[string]string{
 }
 
 // enter runs this program in a world.
-func enter(args []string) (int, error) { return world.Enter("fatigue", args, furnish) }
+func enter(args []string) (int, error) { return world.Enter("fatigue", args, os.Stdout, furnish) }
 
 // part is what the processes do that make the world.
 func part() (int, error) {

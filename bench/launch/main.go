@@ -16,9 +16,9 @@ import (
 // options are the flags.
 type options struct {
 	*measure.Bench
-	rounds, warmup          int
-	bawn, peers, dockerHost string
-	serve                   bool
+	rounds, warmup                  int
+	bawn, before, peers, dockerHost string
+	serve                           bool
 }
 
 func main() {
@@ -26,6 +26,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 100, "how often each variant runs")
 	flag.IntVar(&o.warmup, "warmup", 5, "rounds before these that do not count")
 	flag.StringVar(&o.bawn, "bawn", "", "bawn `program` to measure (default: built from this tree)")
+	flag.StringVar(&o.before, "before", "", "another bawn `program` to measure beside it, such as that of an earlier commit")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that install-peers filled")
 	flag.StringVar(&o.dockerHost, "docker", "", "`address` of a Docker daemon (default: the client's own)")
 	flag.BoolVar(&o.serve, "serve", false, "take samples for another launch (internal)")

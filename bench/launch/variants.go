@@ -17,6 +17,8 @@ import (
 const (
 	bare      = "true"
 	native    = "bawn run -q -- true"
+	byName    = "bawn, network by name"
+	earlier   = ", before"
 	bwrapSame = "bwrap, the same namespaces"
 	srtName   = "srt " + srtVersion
 	bareAgain = "true, descriptors open before"
@@ -37,19 +39,20 @@ type variant struct {
 // tools are the programs that are measured. An empty path says that it is not
 // here; missing says so to the reader.
 type tools struct {
-	self, bawn, empty, bwrap, srt, trueProgram string
-	docker                                     []string // the client's command with its -H
-	image                                      string
-	missing                                    []string
+	self, bawn, before, empty, bwrap, srt, trueProgram string
+	docker                                             []string // the client's command with its -H
+	image                                              string
+	missing                                            []string
 }
 
 func (o *options) tools(g *measure.Ground) (*tools, error) {
-	t := &tools{bawn: o.bawn}
-	var errs [4]error
+	t := &tools{bawn: o.bawn, before: o.before}
+	var errs [5]error
 	t.self, errs[0] = g.Self()
 	t.empty, errs[1] = g.Build("bench/launch/empty")
 	if t.bawn == "" {
 		t.bawn, errs[2] = g.Build("cmd/bawn")
+		_, errs[4] = g.Build("cmd/bawn-egress")
 	} else if t.bawn, errs[2] = filepath.Abs(t.bawn); errs[2] == nil {
 		_, errs[2] = os.Stat(t.bawn)
 	}
@@ -126,6 +129,12 @@ func (t *tools) variants(who measure.Who) []variant {
 		{Name: "empty Go program", Argv: []string{t.empty}},
 		{Name: "bawn --version", Argv: []string{t.bawn, "--version"}},
 		{Name: native, Argv: []string{t.bawn, "run", "-q", "--net", "none", "--", t.trueProgram}},
+		{Name: byName, Argv: []string{t.bawn, "run", "-q", "--", t.trueProgram}},
+	}
+	if t.before != "" {
+		list = append(list,
+			variant{Name: native + earlier, Argv: []string{t.before, "run", "-q", "--net", "none", "--", t.trueProgram}},
+			variant{Name: byName + earlier, Argv: []string{t.before, "run", "-q", "--", t.trueProgram}})
 	}
 	if t.bwrap != "" {
 		private := strings.Fields(t.bwrap + " --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp")

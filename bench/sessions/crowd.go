@@ -45,7 +45,7 @@ func (c *crowd) call(args ...string) (string, error) {
 
 // start starts n sessions in the background, one after the other.
 func (c *crowd) start(ctx context.Context, n int, flags ...string) (measure.Series, error) {
-	args := append(append([]string{"run", "--detach", "--quiet", "--net", "none"}, flags...), "--", "sleep", life)
+	args := append(append([]string{"run", "--detach", "--quiet"}, flags...), "--", "sleep", life)
 	var s measure.Series
 	for range n {
 		if ctx.Err() != nil {

@@ -21,6 +21,7 @@ import (
 type options struct {
 	*measure.Bench
 	plain, split, rounds, floor int
+	net                         string
 	idle                        time.Duration
 	serve                       bool
 }
@@ -28,6 +29,7 @@ type options struct {
 func main() {
 	o := options{Bench: measure.Flags("sessions", "user")}
 	flag.IntVar(&o.plain, "n", 500, "how many sessions of one zone live at once")
+	flag.StringVar(&o.net, "net", "none", "`network` of the sessions of one zone: none or allowlist")
 	flag.IntVar(&o.split, "split", 50, "how many split sessions live beside them")
 	flag.IntVar(&o.rounds, "rounds", 60, "how often each command runs, alone and among them")
 	flag.DurationVar(&o.idle, "idle", 10*time.Second, "how long all are watched while they do nothing")
@@ -49,11 +51,11 @@ func (o *options) main() error {
 }
 
 func (o *options) measure(ctx context.Context, g *measure.Ground) error {
-	self, whos, err := o.Ready(g, "cmd/bawn")
+	self, whos, err := o.Ready(g, "cmd/bawn", "cmd/bawn-egress")
 	if err != nil {
 		return err
 	}
-	r := measure.NewReport(fmt.Sprintf("sessions: what %d sessions, and %d split ones, cost that live at once", o.plain, o.split), os.Stdout)
+	r := measure.NewReport(fmt.Sprintf("sessions: what %d sessions (--net %s), and %d split ones, cost that live at once", o.plain, o.net, o.split), os.Stdout)
 	err = measure.Each(whos, func(who measure.Who) error {
 		r.Line("\nas %s", who.Name)
 		c := &crowd{who: who, bawn: filepath.Join(g.Dir, "bin", "bawn"), self: self, floor: o.floor}
@@ -78,12 +80,12 @@ func (o *options) user(ctx context.Context, r *measure.Report, c *crowd) error {
 		return err
 	}
 	before := available()
-	plain, err := c.start(ctx, o.plain)
+	plain, err := c.start(ctx, o.plain, "--net", o.net)
 	if err != nil {
 		return err
 	}
 	between := available()
-	split, err := c.start(ctx, o.split, "--split")
+	split, err := c.start(ctx, o.split, "--net", "none", "--split")
 	if err != nil {
 		return err
 	}

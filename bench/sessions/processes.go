@@ -87,7 +87,8 @@ func gone(before, after int64, n int) float64 { return float64(before-after) / (
 
 // A share is what one kind of session holds.
 type share struct {
-	host, guest []float64 // KiB of each session
+	host, network, guest []float64 // KiB of each session
+	threads              int       // of all
 }
 
 // memory writes what the sessions hold.
@@ -99,27 +100,33 @@ func (c *crowd) memory(r *measure.Report) error {
 	kinds := map[bool]*share{false: {}, true: {}}
 	var failed error
 	for host, pids := range below(hosts) {
-		k, guest := kinds[hosts[host]], 0.0
+		k, network, guest := kinds[hosts[host]], 0.0, 0.0
 		for _, pid := range pids {
 			n, err := pss(pid)
 			failed = errors.Join(failed, err)
-			if pid == host {
+			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+			k.threads += len(tasks)
+			switch {
+			case pid == host:
 				k.host = append(k.host, n)
-			} else {
+			case field(pid, "status", "Name:") == "bawn-egress":
+				network += n
+			default:
 				guest += n
 			}
 		}
-		k.guest = append(k.guest, guest)
+		k.network, k.guest = append(k.network, network), append(k.guest, guest)
 	}
 	var rows [][]string
 	for _, split := range []bool{false, true} {
 		k := kinds[split]
 		rows = append(rows, []string{
 			map[bool]string{false: "session", true: "split session"}[split], strconv.Itoa(len(k.host)),
-			mib(mean(k.host)), mib(slices.Max(append(k.host, 0))), mib(mean(k.guest)), mib(mean(k.host) + mean(k.guest)),
+			mib(mean(k.host)), mib(slices.Max(append(k.host, 0))), mib(mean(k.network)), mib(mean(k.guest)), mib(mean(k.host) + mean(k.network) + mean(k.guest)),
+			fmt.Sprintf("%.1f", float64(k.threads)/float64(max(len(k.host), 1))),
 		})
 	}
-	r.Table([]string{"PSS in MiB", "number", "bawn", "largest", "guest", "both"}, rows)
+	r.Table([]string{"PSS in MiB", "number", "bawn", "largest", "network", "guest", "all", "threads"}, rows)
 	return failed
 }
 

@@ -65,7 +65,7 @@ func TestEveryFlipIsFound(t *testing.T) {
 
 // TestEveryTruncationIsFound cuts the log after each byte.
 func TestEveryTruncationIsFound(t *testing.T) {
-	log, head := logBytes(t, 20)
+	log, head := logBytes(t, testenv.Some(20, 5))
 	for n := range log {
 		if f := checkBytes(t, log[:n], head).Fault; f == nil || f.Kind != Truncated {
 			t.Errorf("cut after %d bytes: %v; want %v", n, f, Truncated)

@@ -45,6 +45,12 @@ func (c *Config) ReadAdvice(path, place string) string {
 	return c.closedBy(path, "read")
 }
 
+// Hides reports whether the configuration hides a path, and the place with which it does.
+func (c *Config) Hides(path string) (place string, hidden bool) {
+	place, by := c.cover(path)
+	return place, by.access == bawn.Hidden
+}
+
 // with returns a copy of the configuration with one more flag.
 func (c *Config) with(flag, path string, s setting) (*Config, error) {
 	st := c.st.clone()

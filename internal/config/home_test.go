@@ -61,6 +61,9 @@ func TestClosedHome(t *testing.T) {
 				t.Errorf("%s: a session reads ~/%s", profile, name)
 			}
 		}
+		if place, hidden := mustLoad(t, in).Hides(filepath.Join(in.Home, "Documents/a/b")); !hidden || place != filepath.Join(in.Home, "Documents") {
+			t.Errorf("%s: ~/Documents/a/b is hidden with %q", profile, place)
+		}
 		for _, name := range []string{"", "ws", "tools", "go.work", ".bashrc", ".gitconfig", ".config/git", ".config/nvim", ".local/bin", ".local/share/uv", ".cargo/bin", ".nvm", "tools/x/bin"} {
 			if hides(t, in, name) {
 				t.Errorf("%s: a session does not read ~/%s", profile, name)

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// archive serves docker cp: tar streams into containers and out of them. The
-// engine mounts the container's volumes for each, by their names in it: the
-// container is at rest meanwhile.
+// archive serves docker cp: tar streams into containers and out of them. The engine mounts
+// the container's volumes for each stream, by path, so the container is paused meanwhile.
 func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error {
 	child, err := b.find(c.names[0])
 	if err != nil {
@@ -44,8 +43,8 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
-	// Not given up at once with the guest's connection: nothing goes on before the
-	// engine has answered, which says that it has mounted what it wants to.
+	// This request outlives the guest's connection: the container may only go on when the
+	// engine has answered, and so has mounted the volumes.
 	ctx, cancel := outliving(r.Context(), createTime)
 	defer cancel()
 	resp, err := b.engine.stream(ctx, m)

@@ -43,8 +43,8 @@ func (r *rig) execsOf(container string) int {
 	return len(state.ExecIDs)
 }
 
-// Execs that are never started stay with the engine, which has no request to
-// remove them: only so many are made. Those that ended make room.
+// The engine has no request that removes an exec which was never started, so their number
+// is limited. Execs that ended no longer count.
 func TestExecsAreBounded(t *testing.T) {
 	r := newRig(t, nil)
 	id := r.run("c", dict{"Cmd": []string{"sh", "-c", "trap exit TERM; while true; do sleep 1; done"}})
@@ -106,8 +106,8 @@ func TestExecsAreBounded(t *testing.T) {
 	}
 }
 
-// With commands that end, one after the other, nobody reaches the bound; how the
-// last ones ended can still be asked.
+// Commands that run one after the other don't reach the limit, and the results of the last
+// ones can still be read.
 func TestExecsThatEndMakeRoom(t *testing.T) {
 	r := newRig(t, nil)
 	r.run("c", dict{"Cmd": []string{"sleep", "1000"}})
@@ -236,8 +236,8 @@ func (r *rig) room() {
 	testenv.Until(r.t, "room for one more", func() bool { _, why := r.made("c0", dict{"Cmd": []string{"true"}}); return why == "" })
 }
 
-// What has started and ended makes room, also where who started it did not wait
-// for the answer, or its stream goes on.
+// Execs that have ended no longer count, even if the client did not wait for the answer,
+// or their stream is still open.
 func TestStartsThatNobodyWaitsFor(t *testing.T) {
 	t.Run("detached", func(t *testing.T) {
 		asked, left := make(chan bool), make(chan bool)
@@ -437,8 +437,8 @@ func TestVolumesAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A guest that opens connections and says nothing keeps only so many open, and
-// those that end make room.
+// A guest that opens connections and sends nothing has a limited number of them; closed
+// ones no longer count.
 func TestIdleConnections(t *testing.T) {
 	b, r := fakes(t, 0, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
 	var held []net.Conn

@@ -62,7 +62,7 @@ type Options struct {
 	// Pull lets images be fetched, which the engine does, outside of the
 	// session's network: each is put to the guard as a connection to its registry.
 	Pull bool
-	// Refused is told what was refused by rule and why; nil for nobody.
+	// Refused is called with what was refused, the rule and the reason. It may be nil.
 	Refused func(Refusal)
 	// Program is bawnd's path: started with WatchArgument, it ends the containers
 	// where this process is killed. "" leaves them to the next Sweep.

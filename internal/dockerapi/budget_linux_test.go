@@ -136,7 +136,7 @@ func TestUsedMemoryStays(t *testing.T) {
 	r.must("POST", "/containers/"+made.ID+"/start", nil, nil) // the control
 }
 
-// Containers that somebody removes behind the broker's back make room.
+// Containers that somebody removes without the broker no longer count.
 func TestGoneContainersMakeRoom(t *testing.T) {
 	testenv.Whole(t)
 	r := newRig(t, nil)

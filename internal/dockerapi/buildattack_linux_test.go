@@ -275,7 +275,7 @@ RUN ls /abs/
 	}
 }
 
-// Variables stand for bounded words, and arguments for bounded environments.
+// Values of variables, and the environment that arguments make, have size limits.
 func TestVariablesAreBounded(t *testing.T) {
 	r := newRig(t, nil)
 	from := "FROM " + busybox + "\n"

@@ -30,7 +30,7 @@ func filesIn(t testing.TB, from io.Reader) (*fileSet, error) {
 	return c.read(from)
 }
 
-// unending is an archive that goes on with the same bytes for good.
+// unending is an archive that repeats the same bytes without end.
 type unending struct{ of, left []byte }
 
 func (u *unending) Read(p []byte) (int, error) {
@@ -50,8 +50,8 @@ func records(t testing.TB, bytesOf int) []byte {
 	return whole[:end-257] // the offset of the magic in a header
 }
 
-// What an archive makes the session's host process keep or do is bounded, also
-// where the archive has no end or is very small on its way.
+// An archive makes the session's host process use a limited amount of memory and work,
+// also if it is endless or highly compressed.
 func TestArchivesOfBuildsAreBounded(t *testing.T) {
 	long := strings.Repeat("d/", 1<<18) + "x"
 	many := make([]tar.Header, 0, 8000)

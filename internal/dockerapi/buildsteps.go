@@ -153,7 +153,7 @@ func (c *imageConfig) command(i *dockerfile.Instruction) words {
 // noEntrypoint takes that of the image away: engines read it so.
 var noEntrypoint = words{""}
 
-// runStep runs a command in a container of what there is so far.
+// runStep runs a command in a container of the image as built so far.
 func (d *build) runStep(s *stage, i *dockerfile.Instruction) error {
 	argv := s.config.command(i)
 	if len(argv) == 0 {
@@ -354,7 +354,8 @@ func (d *build) commit(c *child, repo, tag string, config *imageConfig) (id stri
 	if config != nil {
 		m.body = config
 	}
-	// Not given up at once with the guest's connection: what is made has to be known.
+	// This request outlives the guest's connection: the broker must learn what the engine
+	// made.
 	ctx, done := outliving(d.ctx, createTime)
 	defer done()
 	err = d.engine.do(ctx, m, &made)

@@ -60,8 +60,7 @@ func (b *Broker) Close() error {
 	return errors.Join(err, b.names.close())
 }
 
-// Sweep removes the containers and volumes of guests whose maker is no more,
-// which a maker that was killed leaves behind.
+// Sweep removes the containers and volumes that killed brokers have left behind.
 func Sweep(ctx context.Context, socket string) error {
 	self, err := maker.Self()
 	if err != nil {

@@ -64,7 +64,7 @@ func (b *Broker) start(ctx context.Context, c *child) (run int, err error) {
 	}
 	known := true
 	defer func() { done(known) }()
-	// Not given up with the guest's connection: nothing may go on before it has
+	// This request outlives the guest's connection: other containers wait until it has
 	// started.
 	ctx = context.WithoutCancel(ctx)
 	s, err := b.state(ctx, c)
@@ -191,7 +191,7 @@ func (b *Broker) wait(ctx context.Context, c *child, condition string) error {
 	return err
 }
 
-// lifetime returns a handler of requests that only say how a container goes on.
+// lifetime returns a handler of requests that stop, pause or resume a container.
 func lifetime(verb string, longest time.Duration) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
 	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
 		child, err := b.find(c.names[0])

@@ -23,8 +23,7 @@ type copier struct {
 // below it is copied.
 const maxCopyDepth = 100
 
-// How a guest's path is opened: links lead where they lead the guest, but not
-// by way of /proc.
+// A guest's path is opened with its own links followed, but not those of /proc.
 const resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // copyIn copies the file or directory that the guest calls by an absolute path

@@ -75,8 +75,8 @@ func (s *store) give(l load) {
 	s.used = s.used.minus(l)
 }
 
-// drop removes the copies that a container was given. What can't be removed goes
-// on counting, and goes with the session's directory.
+// drop removes the copies that a container was given. Copies that can't be removed still
+// count; they are removed with the session's directory.
 func (b *Broker) drop(c *child) {
 	if c.place == "" {
 		return

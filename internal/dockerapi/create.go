@@ -124,7 +124,8 @@ func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string
 	}
 	known := true
 	defer func() { done(known) }()
-	// Not given up with the guest's connection: what is made has to be known.
+	// This request outlives the guest's connection: the broker must learn what the engine
+	// made.
 	ctx = context.WithoutCancel(ctx)
 	var made struct {
 		ID       string `json:"Id"`

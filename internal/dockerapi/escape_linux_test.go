@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// An escape is a container by which a guest would reach what is not its own.
+// An escape is a container with which a guest would reach something outside its session.
 type escape struct {
 	name string
 	// body makes the request; secret is a file of the host, other a container of

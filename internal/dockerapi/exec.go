@@ -50,7 +50,8 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 		ID string `json:"Id"`
 	}
 	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/exec", body: req}
-	// Not given up with the guest's connection: what is made has to be known.
+	// This request outlives the guest's connection: the broker must learn what the engine
+	// made.
 	if err := b.engine.do(context.WithoutCancel(r.Context()), m, &made); err != nil {
 		if notMade(err) {
 			b.releaseExec(slot)
@@ -112,7 +113,8 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 			b.startAnswered(id, err)
 		})
 	}
-	// Not given up with the guest's connection: whether it started has to be known.
+	// This request outlives the guest's connection: the broker must learn whether it
+	// started.
 	err = b.engine.do(context.WithoutCancel(r.Context()), m, nil)
 	b.startAnswered(id, err)
 	if err != nil {

@@ -17,7 +17,7 @@ type createRequest struct {
 	}
 }
 
-// common is what is said to the engine as the guest has said it.
+// common holds the fields that the engine gets as the guest wrote them.
 type common struct {
 	User        string              `json:",omitempty"`
 	Tty         bool                `json:",omitempty"`

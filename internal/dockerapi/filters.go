@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// knownFilters refuses filters that would be ignored: what is asked for then
-// would not be what is answered, or removed.
+// knownFilters refuses filters that the engine would ignore: it would list, or remove,
+// more than the guest asked for.
 func (c *call) knownFilters(names ...string) error {
 	for name := range c.filters {
 		if !oneOf(name, names...) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Who is in a gate alone is in it with nobody; many may share it, and a gate
-// that nobody uses is forgotten.
+// A gate is held by one alone or shared by many, never both; an unused gate is forgotten.
 func TestGates(t *testing.T) {
 	var g gates
 	var inside, most atomic.Int32

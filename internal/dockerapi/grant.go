@@ -15,8 +15,8 @@ func (s share) apply(h *hostBody) {
 	}
 }
 
-// admit counts a container that will exist. Containers that are gone without
-// the broker's doing make room.
+// admit counts a container that will exist. Containers that were removed without the
+// broker no longer count.
 func (b *Broker) admit(ctx context.Context, c *child) error {
 	err := b.budget.admit(c)
 	if err != nil && b.recount(ctx) {

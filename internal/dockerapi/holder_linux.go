@@ -22,9 +22,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// A Holder keeps the network of a session's containers where they can't use the
-// guest's network. It is a container with this network only, which runs nothing
-// but Bawn's own program. Its zero value is of no use; fill in the fields.
+// A Holder keeps the network of a session's containers where they can't use the guest's
+// network. It is a container with this network only, which runs nothing but Bawn's own
+// program. Its zero value makes nothing: set the fields first.
 type Holder struct {
 	Engine  string // the engine's UNIX socket
 	Session string
@@ -53,7 +53,8 @@ func (h *Holder) Mode(ctx context.Context, image string) (string, error) {
 	case h.closed:
 		return "", refuse(RuleConflict, "", "the session ends")
 	case h.inside == nil:
-		// Not given up with the guest's connection: what is made has to be known.
+		// This request outlives the guest's connection: the broker must learn what the
+		// engine made.
 		if err := h.make(context.WithoutCancel(ctx), image); err != nil {
 			return "", errors.Join(fmt.Errorf("make the network of the session's containers: %w", err), h.remove())
 		}

@@ -2,7 +2,7 @@ package dockerapi
 
 import "testing"
 
-// TestImageNames: a name becomes a part of a path, and leads nowhere else.
+// TestImageNames: a name becomes one part of a path and can't leave it.
 func TestImageNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"busybox": true, "team/app:1": true, "registry.example.org:5000/team/app": true, "a/b.c/..d": true,

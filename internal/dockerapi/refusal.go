@@ -55,7 +55,7 @@ func (r *Refusal) status(code int) *Refusal {
 	return r
 }
 
-// missing is what is said of everything that is not the session's own, there or
+// missing is the answer about everything that is not the session's, whether it exists or
 // not.
 func missing(kind, name string) *Refusal {
 	return refuse(RuleOwn, "", "no such %s in this session: %.100q", kind, name).status(http.StatusNotFound)

@@ -13,10 +13,9 @@ import (
 // volumes. So a container is made, started and looked into only while all of these
 // have ended or are paused.
 
-// atRest holds the volumes of a container, and pauses what runs of those that
-// can write them; and c itself, unless it is being made and nil. done undoes
-// that. If it is not known whether the engine has carried out a request, paused
-// containers stay paused.
+// atRest holds the volumes of a container, and pauses what runs of those that can write
+// them; and c itself, unless it is being made and nil. done undoes that. If the engine's
+// answer is missing, paused containers stay paused.
 func (b *Broker) atRest(ctx context.Context, c *child, mounts []shownMount) (done func(known bool), err error) {
 	volumes := volumesOf(mounts)
 	var keys []string
@@ -109,7 +108,7 @@ const (
 // is paused (seen with Docker 28). So a container that is marked is paused again,
 // and only a request to pause that succeeds counts.
 func (b *Broker) pause(ctx context.Context, c *child) (thaw func(), err error) {
-	// Not given up with the guest's connection: what was paused has to go on.
+	// This request outlives the guest's connection: paused containers must be resumed.
 	ctx = context.WithoutCancel(ctx)
 	nothing := func() {}
 	thaw = func() { b.thaw(ctx, c) }

@@ -79,8 +79,8 @@ func (r *rig) freezer(name string) (frozen func() bool) {
 	}
 }
 
-// Nobody who can write a volume runs while another container is made or started
-// with it; others go on.
+// Containers that can write a volume are paused while another container is made or started
+// with it; others run on.
 func TestWritersRest(t *testing.T) {
 	r := newRig(t, nil)
 	sleep := func(binds ...string) dict {
@@ -118,8 +118,8 @@ func (r *rig) stateOf(name string) (s state) {
 	return full.State
 }
 
-// While the engine has the files of a container in its hands nothing of it runs,
-// whatever the guest asks for meanwhile, and it goes on when the guest is gone.
+// While the engine works on the files of a container, the container stays paused, whatever
+// the guest requests. It is resumed even if the guest is gone.
 func TestCopyingAtRest(t *testing.T) {
 	r := newRig(t, nil)
 	r.run("runs", dict{"Cmd": []string{"sleep", "1000"}, "HostConfig": dict{"Binds": []string{"v:/p/v"}}})

@@ -99,7 +99,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// What is read is read by every other reader alike: said anew it is the same.
+// Every other JSON reader reads the same: encoding the result again gives equal text.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"Image":"a","Cmd":["b"],"HostConfig":{"Binds":["/a:/b:ro"],"Memory":1}}`, `{"image":"a"}`, `{"Image":"a","Image":"b"}`,

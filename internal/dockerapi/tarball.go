@@ -146,7 +146,7 @@ func (a *archiveReader) rewrite(to io.Writer) error {
 	}
 }
 
-// An upload is an archive of the guest's on its way to the engine.
+// An upload is an archive that the guest sends to the engine.
 type upload struct {
 	*io.PipeReader
 	why chan error

@@ -226,8 +226,8 @@ func TestMergedUsr(t *testing.T) {
 	}
 }
 
-// Places of the kernel, of the engine and around them are nobody's target, in
-// none of the forms that a mount has.
+// No form of mount may have a target in, at or above a directory of the kernel or the
+// engine.
 func TestKeptTargets(t *testing.T) {
 	for _, target := range []string{
 		"/dev", "/dev/", "/dev/null", "/dev/shm", "/dev/pts/0", "/proc", "/proc/sys/kernel", "/proc/self/fd/3", "/sys", "/sys/fs/cgroup", "/etc", "/etc/hosts",
@@ -261,7 +261,7 @@ func TestKeptTargets(t *testing.T) {
 	}
 }
 
-// Fields by which engines mount, share, or do something else than isolate.
+// Fields with which an engine would mount, share, or weaken the isolation.
 func TestNeighbours(t *testing.T) {
 	r := newRig(t, nil)
 	mount := func(more dict) dict {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The trial says of an engine what the attack itself shows. That replaces
-// /dev/null by a link to a setting of the container's own UTS namespace, which
-// harms nobody: the program's output becomes that file.
+// The trial says of an engine what the attack itself shows. That replaces /dev/null by a
+// link to a setting of the container's own UTS namespace, which is harmless: the program's
+// output becomes that file.
 func TestTrial(t *testing.T) {
 	r := newRig(t, nil)
 	cache := filepath.Join(t.TempDir(), "cache", "trial")

@@ -15,10 +15,10 @@ import (
 // WatchArgument is the first word by which bawnd becomes a watcher.
 const WatchArgument = "@containers"
 
-// A watcher is a process of the broker's that ends its containers where the
-// broker is killed: an engine's containers are nobody's children. It holds one
-// end of a pipe, and so knows when the other one is gone, and it is started
-// before there is anything to end.
+// A watcher is a process that ends the broker's containers if the broker is killed:
+// containers are children of the engine, not of the broker. It holds one end of a pipe,
+// and so knows when the other one is gone, and it is started before there is anything to
+// end.
 type watcher struct {
 	cmd  *exec.Cmd
 	life *os.File
@@ -50,8 +50,8 @@ func (b *Broker) keepWatch() error {
 	return nil
 }
 
-// relieve ends the watcher where nothing is left to end. Where something is,
-// it goes on trying, for the engine may come back.
+// relieve ends the watcher if no container is left. Otherwise the watcher keeps trying,
+// since the engine may come back.
 func (b *Broker) relieve(clean bool) {
 	b.watching.Lock()
 	defer b.watching.Unlock()

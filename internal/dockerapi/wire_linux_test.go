@@ -143,7 +143,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// The engine is told what the broker says, in the broker's version.
+// The engine gets the broker's request, in the broker's version of the API.
 func TestWhatTheEngineHears(t *testing.T) {
 	id := strings.Repeat("ab", 32)
 	f := newFakeEngine(t, func(w http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -127,6 +128,12 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 		s.finish()
 		oneProcessor()
 	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case <-time.After(settled):
+		debug.FreeOSMemory() // of the start's
+	case <-ctx.Done():
 	}
 	return nil
 }
@@ -134,6 +141,9 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 // startOfGuest is how long a guest has the processors to itself at its start,
 // before the parts are made that it does not need yet.
 const startOfGuest = 10 * time.Millisecond
+
+// settled is when the memory that the start has used is given back.
+const settled = 2 * time.Second
 
 // finish makes files that the guest does not read in its first moments: Java
 // takes far longer to ask for its roots than they take here. Nothing waits for
@@ -147,6 +157,7 @@ func (s *session) finish() {
 			})
 		}
 	}
+	s.later = nil // it holds the roots
 }
 
 // obey takes answers until bawn has no more to say.

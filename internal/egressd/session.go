@@ -130,6 +130,7 @@ func (s *session) fill(ctx context.Context) error {
 			return err
 		}
 	}
+	s.promised = nil // its array holds the roots
 	return nil
 }
 

@@ -30,8 +30,8 @@ func readAs[T any, P interface {
 	return r, nil
 }
 
-// readToolResult reads the answer to the call of a tool. Most are texts and no
-// more, which is soon read; others are left to the SDK.
+// readToolResult reads the answer to a tool call. Most are plain texts, which it reads
+// itself; the SDK reads the others.
 func readToolResult(text json.RawMessage) (mcp.Result, error) {
 	if r := plainResult(text); r != nil {
 		return r, nil

@@ -71,8 +71,8 @@ func (e *awayError) Error() string {
 // errGone says that the gateway is ending.
 var errGone = errors.New("the gateway ends")
 
-// get returns the server as it runs, and starts it where it does not. It is
-// told what front, the client it is started for, can do.
+// get returns the running server, and starts it if needed. A new server is told the
+// capabilities of front, the client it is started for.
 func (b *backend) get(ctx context.Context, front *mcp.ServerSession) (*running, error) {
 	for {
 		r, wait, err := b.attempt(front)
@@ -156,7 +156,7 @@ func (b *backend) connect(front *mcp.ServerSession) (*running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
 	}
-	l := newLines(&outlet{newMeter(p, b.Limits, b.g.opts.Now), p}, inlet{p}, b.Limits.Message)
+	l := newLines(&readHalf{newMeter(p, b.Limits, b.g.opts.Now), p}, writeHalf{p}, b.Limits.Message)
 	l.bound, l.patience = p.SetWriteDeadline, b.Limits.Call
 	t := &transport{Transport: l, b: b}
 	session, err := b.client(front).Connect(ctx, t, nil)
@@ -186,19 +186,19 @@ func (b *backend) greet(r *running) error {
 	return nil
 }
 
-// An outlet is read from a server; closing it ends the server.
-type outlet struct {
+// A readHalf is read from a server; closing it ends the server.
+type readHalf struct {
 	*meter
 	p Process
 }
 
-func (o *outlet) Close() error { return o.p.Close() }
+func (o *readHalf) Close() error { return o.p.Close() }
 
-// An inlet is written to a server.
-type inlet struct{ Process }
+// A writeHalf is written to a server.
+type writeHalf struct{ Process }
 
-// Close leaves the end to the outlet, which is closed at the same time.
-func (inlet) Close() error { return nil }
+// Close leaves the end to the readHalf, which is closed at the same time.
+func (writeHalf) Close() error { return nil }
 
 // watch sees a server's life through to its end.
 func (b *backend) watch(r *running) {

@@ -16,14 +16,14 @@ import (
 
 // Bounds of calls.
 const (
-	maxWaiting = 64               // that wait for one server
-	maxRounds  = 16               // in which a server asks for more
-	maxParked  = 256              // that wait for their clients, of all servers
-	parkTime   = 10 * time.Minute // for a client to say the call again
-	lastTime   = 5 * time.Second  // for a server that can't be talked to, to end
+	maxWaiting   = 64               // that wait for one server
+	maxRounds    = 16               // in which a server asks for more
+	maxSuspended = 256              // that wait for their clients, of all servers
+	suspendTime  = 10 * time.Minute // for a client to say the call again
+	lastTime     = 5 * time.Second  // for a server that can't be talked to, to end
 )
 
-// A call is one request of a client's on its way through a server.
+// A call is one request of a client to a server.
 type call struct {
 	id     string // unguessable: who knows it may go on with the call
 	b      *backend
@@ -40,7 +40,7 @@ type call struct {
 
 	mu        sync.Mutex
 	where     context.Context // of the client's request that is under way
-	asked     *question       // for which the call is parked
+	asked     *question       // for which the call is suspended
 	questions int             // of the server, so far
 }
 
@@ -124,14 +124,13 @@ func (c *call) over() {
 	b.mu.Unlock()
 	b.g.mu.Lock()
 	delete(b.g.active, c.id)
-	delete(b.g.parked, c.id)
+	delete(b.g.suspended, c.id)
 	b.g.mu.Unlock()
 	close(c.done)
 }
 
-// run takes a call to its result, or to what the client is asked before it goes
-// on. Nearly all calls end with the server's first answer: for these no
-// goroutine hands anything to another.
+// run returns a call's result, or what the client must be asked first. Nearly all calls
+// end with the server's first answer, and need no second goroutine.
 func (c *call) run(ctx context.Context) (mcp.Result, *question, error) {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -151,7 +150,7 @@ func (c *call) run(ctx context.Context) (mcp.Result, *question, error) {
 		c.goOn(r, func() (mcp.Result, error) { return result, nil })
 	case q := <-c.asks:
 		c.goOn(r, func() (mcp.Result, error) { return c.await(r, s) })
-		return nil, q, c.park(q)
+		return nil, q, c.suspend(q)
 	case <-c.ctx.Done():
 		c.goOn(r, func() (mcp.Result, error) { return c.await(r, s) })
 	}
@@ -228,7 +227,7 @@ func (c *call) carry(r *running, first func() (mcp.Result, error)) (mcp.Result, 
 			return result, nil
 		}
 		in := c.round()
-		if in.responses, err = c.fulfil(asks); err != nil {
+		if in.responses, err = c.answersFor(asks); err != nil {
 			return nil, err
 		}
 		in.state = state
@@ -287,11 +286,11 @@ func (b *backend) probe(r *running) {
 	if err := r.session.Ping(ctx, nil); err == nil || errors.As(err, &said) || b.g.ctx.Err() != nil {
 		return
 	}
-	b.blame(r, "it hangs: a call got no answer in time, and neither did a ping")
+	b.endFor(r, "it hangs: a call got no answer in time, and neither did a ping")
 }
 
-// wait returns the call's result, or what the client is asked before it goes
-// on. Where the client gives up the call is taken back.
+// wait returns the call's result, or what the client must be asked first. If the client
+// gives up, the call is cancelled at the server.
 func (c *call) wait(ctx context.Context) (mcp.Result, *question, error) {
 	c.mu.Lock()
 	c.where = ctx
@@ -302,7 +301,7 @@ func (c *call) wait(ctx context.Context) (mcp.Result, *question, error) {
 	case <-c.done:
 		return c.result, nil, c.err
 	case q := <-c.asks:
-		return nil, q, c.park(q)
+		return nil, q, c.suspend(q)
 	}
 }
 
@@ -313,23 +312,23 @@ func (c *call) request() context.Context {
 	return c.where
 }
 
-// park keeps a call until its client has answered.
-func (c *call) park(q *question) error {
+// suspend keeps a call until its client has answered.
+func (c *call) suspend(q *question) error {
 	g := c.b.g
 	g.mu.Lock()
-	full := len(g.parked) >= maxParked
+	full := len(g.suspended) >= maxSuspended
 	if !full {
-		g.parked[c.id] = c
+		g.suspended[c.id] = c
 	}
 	g.mu.Unlock()
 	if full {
 		c.cancel()
-		return fmt.Errorf("%d calls wait for answers of their clients already", maxParked)
+		return fmt.Errorf("%d calls wait for answers of their clients already", maxSuspended)
 	}
 	c.mu.Lock()
 	c.asked = q
 	c.mu.Unlock()
-	late := time.AfterFunc(parkTime, c.cancel)
+	late := time.AfterFunc(suspendTime, c.cancel)
 	q.stopTimer = func() { late.Stop() }
 	return nil
 }
@@ -337,9 +336,9 @@ func (c *call) park(q *question) error {
 // resume goes on with a call whose client has been asked.
 func (g *Gateway) resume(ctx context.Context, state, about string, answers mcp.InputResponseMap) (*call, error) {
 	g.mu.Lock()
-	c := g.parked[state]
+	c := g.suspended[state]
 	if c != nil && c.about == about {
-		delete(g.parked, state)
+		delete(g.suspended, state)
 	} else {
 		c = nil
 	}

@@ -43,7 +43,7 @@ type Options struct {
 	// Deny. Where must says something, a human is asked whatever the rules
 	// allow. Nil denies.
 	Judge func(ctx context.Context, a bawn.Action, must string) bawn.Decision
-	// Report is told of what happens to servers; nil drops it. It must not wait.
+	// Report is called with what happens to servers; it may be nil. It must not block.
 	Report  func(Event)
 	Dir     string           // from which relative paths in arguments lead, absolute
 	Version string           // of this program, as clients are told it
@@ -111,9 +111,9 @@ type Gateway struct {
 	work     sync.WaitGroup
 	starts   chan struct{} // how many servers start at a time
 
-	mu     sync.Mutex
-	parked map[string]*call // that wait for their client, by state
-	active map[string]*call // by the token of their progress
+	mu        sync.Mutex
+	suspended map[string]*call // that wait for their client, by state
+	active    map[string]*call // by the token of their progress
 }
 
 // startsAtOnce is how many servers start at a time: each is a sandbox and
@@ -125,7 +125,7 @@ func New(o Options) (*Gateway, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	g := &Gateway{opts: o, parked: map[string]*call{}, active: map[string]*call{}, starts: make(chan struct{}, startsAtOnce)}
+	g := &Gateway{opts: o, suspended: map[string]*call{}, active: map[string]*call{}, starts: make(chan struct{}, startsAtOnce)}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	seen := map[string]bool{Own: true}
 	for _, s := range o.Servers {

@@ -84,8 +84,8 @@ type stuck struct{ io.Reader }
 
 func (stuck) Close() error { return nil }
 
-// TestServeEndsThoughItsInputDoesNot ends the gateway of a client that neither
-// speaks nor goes away.
+// TestServeEndsThoughItsInputDoesNot ends the gateway of a client that sends nothing and
+// stays connected.
 func TestServeEndsThoughItsInputDoesNot(t *testing.T) {
 	r := newRig(t)
 	in, w := io.Pipe()
@@ -190,8 +190,8 @@ func FuzzToolResult(f *testing.F) {
 	})
 }
 
-// TestAnswersThatNobodyWaitsFor has a server answer calls that there are not:
-// the numbers are easily guessed.
+// TestAnswersThatNobodyWaitsFor has a server answer calls that were not made: the numbers
+// are easily guessed.
 func TestAnswersThatNobodyWaitsFor(t *testing.T) {
 	text := ""
 	for _, id := range []string{"1099511627777", "1099511627777", `"x"`, "7"} {

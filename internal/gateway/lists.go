@@ -166,7 +166,7 @@ func (b *backend) reread(r *running) {
 		b.present(o)
 		return
 	}
-	b.blame(r, "its lists changed and can't be read: "+err.Error())
+	b.endFor(r, "its lists changed and can't be read: "+err.Error())
 }
 
 // unread ends a server that does not read. The caller does not wait for the
@@ -177,12 +177,12 @@ func (b *backend) unread(w *wire) {
 	r := b.run
 	b.mu.Unlock()
 	if r != nil && r.wire == w {
-		go b.blame(r, errUnread.Error())
+		go b.endFor(r, errUnread.Error())
 	}
 }
 
-// blame ends a server for what it did.
-func (b *backend) blame(r *running, why string) {
+// endFor ends a server for what it did.
+func (b *backend) endFor(r *running, why string) {
 	b.mu.Lock()
 	if r.cause == "" {
 		r.cause = why

@@ -179,8 +179,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzResult shows that nothing of a server's goes on that is not seen, that is
-// larger than it may be, or that speaks for Bawn.
+// FuzzResult shows that no invisible, oversized or Bawn-like text of a server reaches the
+// client.
 func FuzzResult(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"a\u202e"}],"_meta":{"bawn.dev/denied":1}}`))
 	f.Add([]byte(`{"content":[{"type":"image","data":"AAAA","mimeType":"x"},{"type":"resource","resource":{"uri":"x:y","text":"z"}}],"structuredContent":{"a\u0007":["\u001b"]}}`))

@@ -78,7 +78,7 @@ func (b *backend) present(o offer) {
 		}
 		b.tool(now, t, f)
 	}
-	b.retire(b.shown.tools, now, b.g.front.RemoveTools)
+	b.removeGone(b.shown.tools, now, b.g.front.RemoveTools)
 	b.shown.tools = now
 	b.shown.prompts = b.prompts(o.prompts)
 	b.shown.resources = b.resources(o.resources)
@@ -272,8 +272,8 @@ func printed(v any) string {
 	return string(text)
 }
 
-// retire takes back what a server no longer has.
-func (b *backend) retire(before, now map[string]string, remove func(names ...string)) {
+// removeGone removes what a server no longer has.
+func (b *backend) removeGone(before, now map[string]string, remove func(names ...string)) {
 	var gone []string
 	for name := range before {
 		if now[name] == "" {
@@ -312,7 +312,7 @@ func (b *backend) prompts(list []*mcp.Prompt) map[string]string {
 			})
 		})
 	}
-	b.retire(b.shown.prompts, now, b.g.front.RemovePrompts)
+	b.removeGone(b.shown.prompts, now, b.g.front.RemovePrompts)
 	return now
 }
 
@@ -324,7 +324,7 @@ func (b *backend) resources(list []*mcp.Resource) map[string]string {
 		}
 		b.offer(b.shown.resources, now, front.URI, printed(front), func() { b.g.front.AddResource(front, b.readResource) })
 	}
-	b.retire(b.shown.resources, now, b.g.front.RemoveResources)
+	b.removeGone(b.shown.resources, now, b.g.front.RemoveResources)
 	return now
 }
 
@@ -336,7 +336,7 @@ func (b *backend) templates(list []*mcp.ResourceTemplate) map[string]string {
 		}
 		b.offer(b.shown.templates, now, front.URITemplate, printed(front), func() { b.g.front.AddResourceTemplate(front, b.readResource) })
 	}
-	b.retire(b.shown.templates, now, b.g.front.RemoveResourceTemplates)
+	b.removeGone(b.shown.templates, now, b.g.front.RemoveResourceTemplates)
 	return now
 }
 

@@ -59,8 +59,8 @@ func (b *backend) only() (found *call) {
 	return found
 }
 
-// fulfil gets the answers to what a result asks for.
-func (c *call) fulfil(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+// answersFor gets the answers to what a result asks for.
+func (c *call) answersFor(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	answers := mcp.InputResponseMap{}
 	for key, in := range asks {
 		answer, err := c.ask(c.ctx, in)

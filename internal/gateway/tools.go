@@ -207,7 +207,7 @@ func (b *backend) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 	return b.markedResource(got)
 }
 
-// ask decides about and runs, or goes on with, what is no call of a tool.
+// ask decides and runs, or resumes, a request that is not a tool call.
 func (b *backend) ask(ctx context.Context, front *mcp.ServerSession, about, state string, answers mcp.InputResponseMap, kind, what string, w *work) (mcp.Result, *question, error) {
 	if state != "" {
 		c, err := b.g.resume(ctx, state, about, answers)

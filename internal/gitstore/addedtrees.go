@@ -108,30 +108,47 @@ func (s *Store) addTree(l madeLink) (err error) {
 }
 
 // makeAdmin makes the files by which git knows a worktree; see gitrepository-layout(5).
+// It errs where there is one of the name.
 func (u *unit) makeAdmin() error {
-	if err := u.host.MkdirAll(u.Rel, 0o755); err != nil {
+	if err := u.host.MkdirAll("worktrees", 0o755); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{
-		"commondir": "../..", "gitdir": filepath.Join(u.WorkTree, ".git"), "HEAD": u.Head,
-	} {
-		if err := u.host.WriteFile(u.at(name), []byte(text+"\n"), 0o644); err != nil {
+	if err := u.host.Mkdir(u.Rel, 0o755); err != nil {
+		return err
+	}
+	for _, file := range [][2]string{{"gitdir", filepath.Join(u.WorkTree, ".git")}, {"commondir", "../.."}, {"HEAD", u.Head}} {
+		if err := u.host.WriteFile(u.at(file[0]), []byte(file[1]+"\n"), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// ownAdmin reports whether makeAdmin has made the host's part: the human's git may have
+// made one under the same name.
+func (u *unit) ownAdmin() bool {
+	text, err := readFile(u.host, u.at("gitdir"), maxSmall)
+	return err == nil && string(text) == filepath.Join(u.WorkTree, ".git")+"\n"
+}
+
+// dropAdmin removes what makeAdmin has made.
+func (u *unit) dropAdmin() error {
+	if !u.ownAdmin() {
+		return nil
+	}
+	return u.host.RemoveAll(u.Rel)
+}
+
 // endTree has the .git file of a worktree that the guest has added lead to the host's
 // part of it. Where the branch or the index could not be published, that part is
 // removed, and done is false.
 func (s *Store) endTree(u *unit, l madeLink) (done bool, err error) {
-	if u.WorkTree != l.dir || !u.complete() {
-		return false, u.host.RemoveAll(u.Rel)
+	if u.WorkTree != l.dir || u.dropped() || !u.complete() {
+		return false, u.dropAdmin()
 	}
 	dir, err := os.OpenRoot(l.dir)
 	if err != nil {
-		return false, errors.Join(err, u.host.RemoveAll(u.Rel))
+		return false, errors.Join(err, u.dropAdmin())
 	}
 	defer dir.Close()
 	done, err = replace(dir, ".git", []byte("gitdir: "+u.gitDir()+"\n"), func() bool {
@@ -139,7 +156,7 @@ func (s *Store) endTree(u *unit, l madeLink) (done bool, err error) {
 		return err == nil && fi.Mode().IsRegular() && fi.Size() == 0
 	})
 	if err != nil || !done {
-		return false, errors.Join(err, u.host.RemoveAll(u.Rel))
+		return false, errors.Join(err, u.dropAdmin())
 	}
 	return true, s.guest.drop(l.made)
 }

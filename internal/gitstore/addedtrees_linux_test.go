@@ -165,3 +165,29 @@ func TestAddedWorktreeRecovered(t *testing.T) {
 		w.gone()
 	}
 }
+
+// TestAddedWorktreeOfTheSameName: a worktree that the human adds under the name of the
+// session's, after a killed bawn has begun to publish that, stays the human's.
+func TestAddedWorktreeOfTheSameName(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.worktree("wt")
+	w.inside("worktrees/wt", "wt", "commit", "-q", "--allow-empty", "-m", "of the guest")
+	if failed := w.store.addTrees(); len(failed) > 0 {
+		t.Fatal(failed)
+	}
+	w.store.shut()
+	if err := os.RemoveAll(filepath.Join(w.repo.Common, "worktrees/wt")); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(t.TempDir(), "wt")
+	w.host("worktree", "add", "-q", "-b", "mine", mine)
+	if _, err := Recover(t.Context(), w.repo, w.opts); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, mine, human(), "git", "log", "-1", "--format=%s %D"); !strings.HasPrefix(got, "c2 HEAD -> mine") {
+		t.Errorf("the human's worktree is at %q", got)
+	}
+	if got := w.host("log", "-1", "--format=%s", "refs/heads/wt"); got != "of the guest" {
+		t.Errorf("the branch is at %q", got)
+	}
+}

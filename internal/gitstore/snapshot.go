@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/bawn-dev/bawn/internal/strictjson"
@@ -52,13 +53,22 @@ type unitState struct {
 // content is that of a file, compressed in JSON.
 type content []byte
 
+// compressors are kept for the next content: each takes 700 KiB.
+var compressors = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic("BUG(bawn): flate: " + err.Error())
+	}
+	return w
+}}
+
 func (k content) MarshalText() ([]byte, error) {
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = w.Write(k); err == nil {
+	w, _ := compressors.Get().(*flate.Writer) // by New
+	defer compressors.Put(w)
+	w.Reset(&b)
+	_, err := w.Write(k)
+	if err == nil {
 		err = w.Close()
 	}
 	return base64.StdEncoding.AppendEncode(nil, b.Bytes()), err

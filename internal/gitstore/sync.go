@@ -188,8 +188,11 @@ func (u *unit) removed() bool {
 	return true
 }
 
-// dropped reports whether a unit is a worktree that the human has removed.
-func (u *unit) dropped() bool { return u.Tree && !exists(u.host, u.at("HEAD")) }
+// dropped reports whether a unit is a worktree that the human has removed, or one of the
+// session's whose name the human's git has taken.
+func (u *unit) dropped() bool {
+	return u.Tree && (!exists(u.host, u.at("HEAD")) || u.Added && !u.ownAdmin())
+}
 
 // A move is a ref that one side has changed.
 type move struct {

@@ -66,19 +66,27 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		return req, err
 	}
 	if !unsandboxed {
-		if err := p.gatherGit(&req); err != nil {
-			return req, err
-		}
-		if err := p.checkpoints.close(&req, p.config.Split().On); err != nil {
-			return req, err
-		}
 		if err := p.workspaceSecrets(&req); err != nil {
 			return req, err
 		}
 	}
-	p.below.Protected, p.below.Guarded, p.below.Project = req.Protected, req.Guarded, req.Project
-	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, s.Isolation)
 	return req, nil
+}
+
+// gatherRepository adds what takes longest: git, and the places that no checkpoint
+// covers.
+func (p *gatherer) gatherRepository(req *sandbox.Request) error {
+	if !p.choice.unsandboxed() {
+		if err := p.gatherGit(req); err != nil {
+			return err
+		}
+		if err := p.checkpoints.close(req, p.config.Split().On); err != nil {
+			return err
+		}
+	}
+	p.below.Protected, p.below.Guarded, p.below.Project = req.Protected, req.Guarded, req.Project
+	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, req.Session.Isolation)
+	return nil
 }
 
 // newRequest is a provider's input for the session's plan.

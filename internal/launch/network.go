@@ -24,38 +24,52 @@ type relays struct {
 	launch *Launch
 	env    *Env
 	early  *remote.Relay // started before its task is known; nil once it is taken
+	told   *remote.Relay // that was told its task, until open waits for its answer
 	asks   bool          // a human can be asked about connections
 }
 
-// open starts the relay of a zone, and puts the relay's needs into req. It
-// returns nil for a zone that has no such network.
-func (n *relays) open(req *sandbox.Request, z zone) (*remote.Relay, error) {
+// tell starts the relay of a zone, if it has one, and tells it its task: it prepares
+// itself until open asks for its needs.
+func (n *relays) tell(req *sandbox.Request, z zone) error {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
-		return nil, nil
+		return nil
 	}
 	ports, err := hostPorts(iso.Egress.HostPorts)
 	if err != nil {
-		return nil, verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
+		return verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
 	}
 	req.HostPorts, req.Relay = ports, true
 	if n.launch.Plan {
-		return nil, nil
+		return nil
 	}
 	c, err := n.config(req, z)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	relay, err := n.take()
 	if err != nil {
-		return nil, relayError(err)
+		return relayError(err)
 	}
 	relay.ObeyRules(func() egress.Rules { return n.launch.rulesOf(n.env, c.Workspace) })
-	err = relay.Configure(c)
-	var ready egress.Ready
-	if err == nil {
-		ready, err = relay.Ready()
+	if err := relay.Configure(c); err != nil {
+		return relayError(errors.Join(err, relay.Close()))
 	}
+	n.told = relay
+	return nil
+}
+
+// open starts the relay of a zone, unless it has been told its task, and puts the relay's
+// needs into req. It returns nil for a zone that has no such network.
+func (n *relays) open(req *sandbox.Request, z zone) (*remote.Relay, error) {
+	if n.told == nil {
+		if err := n.tell(req, z); err != nil || n.told == nil {
+			return nil, err
+		}
+	}
+	relay := n.told
+	n.told = nil
+	ready, err := relay.Ready()
 	if err != nil {
 		return nil, relayError(errors.Join(err, relay.Close()))
 	}
@@ -152,6 +166,9 @@ func (n *relays) start(path string) (*remote.Relay, error) {
 func (n *relays) abandon() {
 	if n.early != nil {
 		n.early.Abandon()
+	}
+	if n.told != nil {
+		n.told.Close()
 	}
 }
 

@@ -17,12 +17,24 @@ type planner struct {
 
 // plan gathers the session's parts, and plans its sandboxes.
 func (p *planner) plan() error {
-	req, err := (&gatherer{p.Planned}).gather()
+	g := &gatherer{p.Planned}
+	req, err := g.gather()
 	if err != nil {
+		return err
+	}
+	if !p.choice.unsandboxed() && !p.splits() {
+		if err := p.relays.tell(&req, p.ownZone()); err != nil {
+			return err
+		}
+	}
+	if err := g.gatherRepository(&req); err != nil {
 		return err
 	}
 	return p.sandboxes(req)
 }
+
+// splits reports whether agent and commands get a sandbox each.
+func (p *planner) splits() bool { return p.config.Split().On && p.Parent == nil }
 
 // sandboxes plans where the guest runs: without a sandbox, in one, or in one for each
 // zone.
@@ -30,8 +42,8 @@ func (p *planner) sandboxes(req sandbox.Request) (err error) {
 	if p.choice.unsandboxed() {
 		return p.planUnsandboxed(req)
 	}
-	if split := p.config.Split(); split.On && p.Parent == nil {
-		err = p.planZones(req, split)
+	if p.splits() {
+		err = p.planZones(req, p.config.Split())
 	} else {
 		err = p.planWhole(req)
 	}

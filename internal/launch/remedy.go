@@ -25,7 +25,11 @@ var systemPlaces = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "
 // remedies returns what to do about a refusal of a session: only what helps.
 func remedies(e *Env, c *config.Config, iso bawn.Isolation) func(sandbox.Denial) string {
 	return func(d sandbox.Denial) string {
-		if d.Rule != layout.RuleReadOnly {
+		place, hidden := c.Hides(d.Resource)
+		switch {
+		case d.Rule == ruleHidden && d.Operation == bawn.Write && hidden:
+			return c.WriteAdvice(d.Resource, place)
+		case d.Rule != layout.RuleReadOnly:
 			return d.Remedy
 		}
 		home, err := filepath.EvalSymlinks(e.Getenv("HOME"))

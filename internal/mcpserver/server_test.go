@@ -309,7 +309,7 @@ func TestHangingCommands(t *testing.T) {
 	mark := func(seconds int) string {
 		os.Remove(r.ws + "/late")
 		began := time.Now()
-		got, _ := r.call("exec", args{"command": "(sleep 3; echo x > late) & sleep 3.1", "timeout_seconds": seconds})
+		got, _ := r.call("exec", args{"command": "(sleep 3; echo x > late) & wait", "timeout_seconds": seconds})
 		time.Sleep(time.Until(began.Add(3500 * time.Millisecond)))
 		return got
 	}

@@ -22,8 +22,8 @@ const (
 // The guest does not wait for the log.
 type denials struct {
 	session *Session
-	zone    string // of a split session, or ""
-	queue   chan sandbox.Denial
+	zone    string              // of a split session, or ""
+	queue   chan sandbox.Denial // made for the first
 	done    chan struct{}
 
 	kept    []sandbox.Denial // of record, until done
@@ -37,7 +37,7 @@ type denials struct {
 }
 
 func newDenials(s Session, zone string) *denials {
-	return &denials{session: &s, zone: zone, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
+	return &denials{session: &s, zone: zone, done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
 }
 
 // add is called by the provider, from any goroutine.
@@ -56,11 +56,11 @@ func (d *denials) add(n sandbox.Denial) {
 	if len(d.seen) > maxKept {
 		d.missed++
 	}
-	d.queue <- n // has room for all that are ever added
 	if !d.writes {
-		d.writes = true
+		d.writes, d.queue = true, make(chan sandbox.Denial, maxRecorded)
 		go d.record()
 	}
+	d.queue <- n // has room for all that are ever added
 }
 
 // atSocket adds the session socket's own refusals.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sigv4"
@@ -38,8 +39,8 @@ var awsSettings = []string{
 }
 
 var (
-	awsProfileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
-	awsScope       = regexp.MustCompile(`^(\*|[A-Za-z0-9._-]+)/(\*|[A-Za-z0-9._-]+)$`)
+	awsProfileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`) })
+	awsScope       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\*|[A-Za-z0-9._-]+)/(\*|[A-Za-z0-9._-]+)$`) })
 	// awsJSON are the names in what "aws sts" and a credential_process print.
 	awsJSON = []string{"AccessKeyId", "SecretAccessKey", "SessionToken"}
 )
@@ -159,10 +160,10 @@ func imitateKey(c sigv4.Credential, punctuation bool) (string, error) {
 }
 
 // sharesPart reports whether a placeholder has a piece of a part of the key.
-func sharesPart(stand string, c sigv4.Credential) bool {
+func sharesPart(placeholder string, c sigv4.Credential) bool {
 	private := [][]byte{c.ID[4:]}
 	for _, p := range append(private, c.Parts()[1:]...) {
-		if sharesPiece(stand, p, fixedAt(p)) {
+		if sharesPiece(placeholder, p, fixedAt(p)) {
 			return true
 		}
 	}
@@ -197,7 +198,7 @@ func variables(b bawn.Binding) []string {
 // checkSigned wants the region and the service, or none, and of variables the
 // one that clients begin with.
 func checkSigned(b bawn.Binding) error {
-	if b.Name != "" && !awsScope.MatchString(b.Name) {
+	if b.Name != "" && !awsScope().MatchString(b.Name) {
 		return fmt.Errorf("the scope is %q; want REGION/SERVICE, with \"*\" for any", b.Name)
 	}
 	if b.Env != "" && b.Env != awsIDVar {

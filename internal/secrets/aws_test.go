@@ -16,14 +16,14 @@ import (
 
 const (
 	keyID, keySecret, keyToken = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "IQoJb3JpZ2luX2VjEJr//////////wEaCXVzLWVhc3QtMSJ=="                                //nolint:gosec // AWS's own examples
-	standKey                   = "AKIASTANDSTAND234567:STANDSTAND/STANDSTAND+STANDSTANDSTAND123"                                                                                        //nolint:gosec // nobody's
-	standLines                 = "aws_access_key_id = AKIASTANDSTAND234567\naws_secret_access_key = STANDSTAND/STANDSTAND+STANDSTANDSTAND123\n"                                         //nolint:gosec // nobody's
+	placeholderKey             = "AKIASTANDSTAND234567:STANDSTAND/STANDSTAND+STANDSTANDSTAND123"                                                                                        //nolint:gosec // nobody's
+	placeholderLines           = "aws_access_key_id = AKIASTANDSTAND234567\naws_secret_access_key = STANDSTAND/STANDSTAND+STANDSTANDSTAND123\n"                                         //nolint:gosec // nobody's
 	realLines                  = "aws_access_key_id = AKIALEAKLEAKLEAKLEAK\naws_secret_access_key = LEAKLEAKLEAKLEAKLEAKLEAKLEAKLEAKLEAKLEAK\naws_session_token=LEAKLEAKLEAKLEAKLEAK\n" //nolint:gosec // nobody's
 )
 
 func boundKey(format string) bawn.Binding {
 	b := bound(AWSHost, bawn.Signed, "", AWSFile, format)
-	b.Placeholder = standKey
+	b.Placeholder = placeholderKey
 	return b
 }
 
@@ -36,21 +36,21 @@ func TestMaskOfAWS(t *testing.T) {
 		b          bawn.Binding
 		want       string
 	}{
-		{"fresh", "", boundKey("aws"), "[default]\n" + standLines},
-		{"fresh, another profile", "", boundKey("aws:work"), "[work]\n" + standLines},
-		{"settings", "# LEAK\n[default]\n" + realLines + "region = eu-central-1\noutput=json\n", boundKey("aws"), "[default]\n" + standLines + "region = eu-central-1\noutput = json\n"},
-		{"another profile", "[default]\n" + realLines + "region=x\n[work]\n" + realLines + "region=y\n", boundKey("aws:work"), "[work]\n" + standLines + "region = y\n"},
-		{"token", "[default]\n" + realLines, withToken, "[default]\n" + standLines + "aws_session_token = STANDTOKENSTANDTOKEN==\n"},
-		{"names that are none", "[default]\n[a b]\nrole_arn = arn:x\nsource_profile = default\n[]\n" + realLines, boundKey("aws"), "[default]\n" + standLines},
+		{"fresh", "", boundKey("aws"), "[default]\n" + placeholderLines},
+		{"fresh, another profile", "", boundKey("aws:work"), "[work]\n" + placeholderLines},
+		{"settings", "# LEAK\n[default]\n" + realLines + "region = eu-central-1\noutput=json\n", boundKey("aws"), "[default]\n" + placeholderLines + "region = eu-central-1\noutput = json\n"},
+		{"another profile", "[default]\n" + realLines + "region=x\n[work]\n" + realLines + "region=y\n", boundKey("aws:work"), "[work]\n" + placeholderLines + "region = y\n"},
+		{"token", "[default]\n" + realLines, withToken, "[default]\n" + placeholderLines + "aws_session_token = STANDTOKENSTANDTOKEN==\n"},
+		{"names that are none", "[default]\n[a b]\nrole_arn = arn:x\nsource_profile = default\n[]\n" + realLines, boundKey("aws"), "[default]\n" + placeholderLines},
 		{"a role for it", "[default]\n" + realLines + "[admin]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = default\nexternal_id = LEAK\nregion = z\n", boundKey("aws"),
-			"[default]\n" + standLines + "[admin]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = default\nregion = z\n"},
-		{"a role for another", "[default]\n[admin]\nrole_arn = arn:aws:iam::123456789012:role/LEAK\nsource_profile = other\n", boundKey("aws"), "[default]\n" + standLines},
-		{"keys beside a role", "[default]\n[admin]\nrole_arn = arn:x\nsource_profile = default\n" + realLines, boundKey("aws"), "[default]\n" + standLines + "[admin]\nrole_arn = arn:x\nsource_profile = default\n"},
-		{"what leads to a key", "[default]\ncredential_process = /bin/LEAK\nsso_start_url=LEAK\nweb_identity_token_file=LEAK\nAWS_SECURITY_TOKEN = LEAK\nmotto = LEAK\nendpoint_url = https://u:LEAK@h.example.com\ns3 =\n  LEAK = 1\n", boundKey("aws"), "[default]\n" + standLines},
-		{"twice", "[default]\nregion=x\n[default]\n" + realLines, boundKey("aws"), "[default]\n" + standLines},
-		{"a colon", "[default]\nregion: x\naws_secret_access_key: LEAK\n", boundKey("aws"), "[default]\n" + standLines},
-		{"no profile", realLines, boundKey("aws"), "[default]\n" + standLines},
-		{"a key as a setting", "[default]\noutput = ghp_16C7e42F292c6912E7710c838347Ae178B4aLEAK\n", boundKey("aws"), "[default]\n" + standLines},
+			"[default]\n" + placeholderLines + "[admin]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = default\nregion = z\n"},
+		{"a role for another", "[default]\n[admin]\nrole_arn = arn:aws:iam::123456789012:role/LEAK\nsource_profile = other\n", boundKey("aws"), "[default]\n" + placeholderLines},
+		{"keys beside a role", "[default]\n[admin]\nrole_arn = arn:x\nsource_profile = default\n" + realLines, boundKey("aws"), "[default]\n" + placeholderLines + "[admin]\nrole_arn = arn:x\nsource_profile = default\n"},
+		{"what leads to a key", "[default]\ncredential_process = /bin/LEAK\nsso_start_url=LEAK\nweb_identity_token_file=LEAK\nAWS_SECURITY_TOKEN = LEAK\nmotto = LEAK\nendpoint_url = https://u:LEAK@h.example.com\ns3 =\n  LEAK = 1\n", boundKey("aws"), "[default]\n" + placeholderLines},
+		{"twice", "[default]\nregion=x\n[default]\n" + realLines, boundKey("aws"), "[default]\n" + placeholderLines},
+		{"a colon", "[default]\nregion: x\naws_secret_access_key: LEAK\n", boundKey("aws"), "[default]\n" + placeholderLines},
+		{"no profile", realLines, boundKey("aws"), "[default]\n" + placeholderLines},
+		{"a key as a setting", "[default]\noutput = ghp_16C7e42F292c6912E7710c838347Ae178B4aLEAK\n", boundKey("aws"), "[default]\n" + placeholderLines},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, notes := mask(t, tt.real, tt.b)
@@ -66,9 +66,9 @@ func TestMaskOfAWS(t *testing.T) {
 
 func TestTwoKeysInOneFile(t *testing.T) {
 	other := boundKey("aws:other")
-	other.Secret, other.Placeholder = "second", strings.ReplaceAll(standKey, "STAND", "OTHER")
+	other.Secret, other.Placeholder = "second", strings.ReplaceAll(placeholderKey, "STAND", "OTHER")
 	got, _ := mask(t, "", boundKey("aws"), other)
-	if want := "[default]\n" + standLines + "[other]\n" + strings.ReplaceAll(standLines, "STAND", "OTHER"); got != want {
+	if want := "[default]\n" + placeholderLines + "[other]\n" + strings.ReplaceAll(placeholderLines, "STAND", "OTHER"); got != want {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
 	other.Format = "aws"
@@ -81,7 +81,7 @@ func TestKeyInVariables(t *testing.T) {
 	b := boundKey("")
 	b.File, b.Env = "", "AWS_ACCESS_KEY_ID"
 	_, env, notes, err := Masks([]bawn.Binding{b}, t.TempDir())
-	id, secret, _ := strings.Cut(standKey, ":")
+	id, secret, _ := strings.Cut(placeholderKey, ":")
 	if want := []string{"AWS_ACCESS_KEY_ID=" + id, "AWS_SECRET_ACCESS_KEY=" + secret}; err != nil || !slices.Equal(env, want) || len(notes) != 2 {
 		t.Errorf("%q %q %v", env, notes, err)
 	}
@@ -178,12 +178,12 @@ func FuzzAWSCredentials(f *testing.F) {
 		}
 		for _, l := range found {
 			_, secret, _ := strings.Cut(l.value, ":")
-			if strings.Contains(string(content), secret) && strings.Count(string(real), secret) == 1 && !strings.Contains(standKey, secret) {
+			if strings.Contains(string(content), secret) && strings.Count(string(real), secret) == 1 && !strings.Contains(placeholderKey, secret) {
 				t.Fatalf("%q is in the mask\n%s", secret, content)
 			}
 		}
 		masked, err := awsLogins(content)
-		if err != nil || len(masked) != 1 || masked[0].value != standKey || masked[0].user != "default" {
+		if err != nil || len(masked) != 1 || masked[0].value != placeholderKey || masked[0].user != "default" {
 			t.Fatalf("%v, %v\n%s", masked, err, content)
 		}
 	})

@@ -40,7 +40,7 @@ func maskAWS(real []byte, bs []bawn.Binding) ([]byte, []string, error) {
 	for _, p := range found {
 		b, bound := keys[p.name]
 		_, role := keys[p.get("source_profile")]
-		if !bound && (!role || p.get("role_arn") == "" || !awsProfileName.MatchString(p.name)) {
+		if !bound && (!role || p.get("role_arn") == "" || !awsProfileName().MatchString(p.name)) {
 			lost++
 			continue
 		}
@@ -69,7 +69,7 @@ func awsLogins(real []byte) ([]login, error) {
 	var out []login
 	for _, p := range found {
 		key, err := joinKey([][]byte{[]byte(p.get(awsKeys[0])), []byte(p.get(awsKeys[1])), []byte(p.get(awsKeys[2]) + p.get(awsKeys[3]))})
-		if err != nil || !awsProfileName.MatchString(p.name) {
+		if err != nil || !awsProfileName().MatchString(p.name) {
 			continue
 		}
 		host := AWSHost

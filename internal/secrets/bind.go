@@ -115,12 +115,12 @@ func (v *Vault) Bindings(ctx context.Context, names []string) ([]bawn.Binding, e
 		if err := needsKey(r, value.Reveal()); err != nil {
 			return nil, err
 		}
-		stand, err := Placeholder(value.Reveal())
+		placeholder, err := Placeholder(value.Reveal())
 		if err != nil {
 			return nil, fmt.Errorf("the secret %q: %w", name, err)
 		}
 		for _, b := range r.bindings() {
-			b.Placeholder = stand
+			b.Placeholder = placeholder
 			out = append(out, b)
 		}
 	}

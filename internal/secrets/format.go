@@ -32,7 +32,7 @@ func checkFormat(b bawn.Binding) error {
 	switch {
 	case !slices.Contains(Formats, kind):
 		return fmt.Errorf("the format is %q; want one of %s", b.Format, strings.Join(Formats, ", "))
-	case kind == AWSFormat && has && !awsProfileName.MatchString(template):
+	case kind == AWSFormat && has && !awsProfileName().MatchString(template):
 		return fmt.Errorf("the format is %q; want the name of a profile behind the colon", b.Format)
 	case kind != "raw" && kind != AWSFormat && has:
 		return fmt.Errorf("the format is %q; want %q without a text", b.Format, kind)

@@ -25,7 +25,7 @@ func fuzzFormat(f *testing.F, kind string, read func([]byte) ([]login, error), p
 			return // written anew
 		}
 		for _, l := range found {
-			if len(l.value) >= 12 && !strings.Contains(stand+l.host+l.user, l.value) && strings.Contains(string(content), l.value) && strings.Count(string(real), l.value) == 1 {
+			if len(l.value) >= 12 && !strings.Contains(placeholder+l.host+l.user, l.value) && strings.Contains(string(content), l.value) && strings.Count(string(real), l.value) == 1 {
 				t.Fatalf("%q is in the mask\n%s", l.value, content)
 			}
 		}
@@ -35,8 +35,8 @@ func fuzzFormat(f *testing.F, kind string, read func([]byte) ([]login, error), p
 		}
 		has := false
 		for _, l := range masked {
-			has = has || l.value == stand
-			if l.value != stand && l.value != "" {
+			has = has || l.value == placeholder
+			if l.value != placeholder && l.value != "" {
 				t.Fatalf("the mask has a credential %q\n%s", l.value, content)
 			}
 		}
@@ -77,7 +77,7 @@ func FuzzPip(f *testing.F) {
 	b := bound("git.example.com", bawn.Basic, "", "~/x", "pip")
 	f.Fuzz(func(t *testing.T, real []byte) {
 		content, _, err := maskPip(real, []bawn.Binding{b})
-		if err == nil && !strings.Contains(string(content), stand) {
+		if err == nil && !strings.Contains(string(content), placeholder) {
 			t.Fatalf("no placeholder\n%s", content)
 		}
 	})

@@ -17,10 +17,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-const stand = "PLACEHOLDER-aB3xYz0123456789"
+const placeholder = "PLACEHOLDER-aB3xYz0123456789"
 
 func bound(host string, place bawn.Place, name, file, format string) bawn.Binding {
-	return bawn.Binding{Secret: "key", Host: host, Place: place, Name: name, File: file, Format: format, Placeholder: stand}
+	return bawn.Binding{Secret: "key", Host: host, Place: place, Name: name, File: file, Format: format, Placeholder: placeholder}
 }
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -61,23 +61,23 @@ func TestMasks(t *testing.T) {
 		want       string
 	}{
 		{"npmrc", "; _authToken=LEAK0\n# once it was LEAK9\nfund=false\n@my:registry=https://npm.example.com/\n//npm.example.com/:_authToken=LEAK1\n//other.example.com/:_authToken=LEAK2\n_auth=LEAK3\nproxy=http://u:LEAK4@p.example.com\n\"//npm.example.com/x/:_authToken\" = \"LEAK5\"\nhttps-proxy=LEAKtoken\\\n//npm.example.com/:username=LEAK6\ncafile=/etc/ca.pem\nkey=LEAK7\n", npmrc,
-			"fund=false\n@my:registry=https://npm.example.com/\n//npm.example.com/:_authToken=" + stand + "\n//npm.example.com/x/:_authToken=" + stand + "\nhttps-proxy=LEAKtoken\\\ncafile=/etc/ca.pem\n"},
-		{"npmrc fresh", "", npmrc, "//npm.example.com/:_authToken=" + stand + "\n"},
-		{"npmrc pattern", "", bound("*.npm.example.com", bawn.Bearer, "", "~/.npmrc", "npmrc"), "//registry.npm.example.com/:_authToken=" + stand + "\n"},
+			"fund=false\n@my:registry=https://npm.example.com/\n//npm.example.com/:_authToken=" + placeholder + "\n//npm.example.com/x/:_authToken=" + placeholder + "\nhttps-proxy=LEAKtoken\\\ncafile=/etc/ca.pem\n"},
+		{"npmrc fresh", "", npmrc, "//npm.example.com/:_authToken=" + placeholder + "\n"},
+		{"npmrc pattern", "", bound("*.npm.example.com", bawn.Bearer, "", "~/.npmrc", "npmrc"), "//registry.npm.example.com/:_authToken=" + placeholder + "\n"},
 		{"npmrc basic", "//npm.example.com/:username=me\n//npm.example.com/:_password=" + base64Of("LEAK") + "\n", bound("npm.example.com", bawn.Basic, "", "~/.npmrc", "npmrc"),
-			"//npm.example.com/:username=me\n//npm.example.com/:_password=" + base64Of(stand) + "\n"},
-		{"netrc", "machine git.example.com login me password LEAK1 # LEAK2\ndefault login anonymous password LEAK3\nmachine other login a password LEAK4\nmacdef init\nLEAK5\n\n", netrc, "machine git.example.com login me password " + stand + "\n"},
-		{"netrc of quotes", "machine git.example.com login me password \"LEAK 1\"\n", netrc, "machine git.example.com login token password " + stand + "\n"},
-		{"netrc of odd words", "machine git.example.com login me pass LEAK\n", netrc, "machine git.example.com login token password " + stand + "\n"},
-		{"git", "https://me:LEAK1@git.example.com\nhttps://you:LEAK2@other.example.com\nhttp://me:LEAK3@git.example.com\n:::LEAK4\n", git, "https://me:" + stand + "@git.example.com\n"},
+			"//npm.example.com/:username=me\n//npm.example.com/:_password=" + base64Of(placeholder) + "\n"},
+		{"netrc", "machine git.example.com login me password LEAK1 # LEAK2\ndefault login anonymous password LEAK3\nmachine other login a password LEAK4\nmacdef init\nLEAK5\n\n", netrc, "machine git.example.com login me password " + placeholder + "\n"},
+		{"netrc of quotes", "machine git.example.com login me password \"LEAK 1\"\n", netrc, "machine git.example.com login token password " + placeholder + "\n"},
+		{"netrc of odd words", "machine git.example.com login me pass LEAK\n", netrc, "machine git.example.com login token password " + placeholder + "\n"},
+		{"git", "https://me:LEAK1@git.example.com\nhttps://you:LEAK2@other.example.com\nhttp://me:LEAK3@git.example.com\n:::LEAK4\n", git, "https://me:" + placeholder + "@git.example.com\n"},
 		{"gh", "github.com:\n    user: me\n    oauth_token: LEAK1\n    git_protocol: https\n    users:\n        me:\n            oauth_token: LEAK2\n        you:\n            oauth_token: LEAK3\nghe.example.com:\n    oauth_token: LEAK4\n", gh,
-			"github.com:\n    user: me\n    oauth_token: " + stand + "\n    git_protocol: https\n    users:\n        me:\n            oauth_token: " + stand + "\n"},
-		{"gh that is no YAML", "github.com: [LEAK\n", gh, "github.com:\n    oauth_token: " + stand + "\n"},
+			"github.com:\n    user: me\n    oauth_token: " + placeholder + "\n    git_protocol: https\n    users:\n        me:\n            oauth_token: " + placeholder + "\n"},
+		{"gh that is no YAML", "github.com: [LEAK\n", gh, "github.com:\n    oauth_token: " + placeholder + "\n"},
 		{"pip", "[global]\nindex-url = https://me:LEAK1@pip.example.com/simple\nextra-index-url =\n    https://x:LEAK2@other.example.com/simple\n    https://plain.example.com/simple\n# LEAK3\ntimeout = 9\n", pip,
-			"[global]\nindex-url = https://me:" + stand + "@pip.example.com/simple\nextra-index-url =\n    https://other.example.com/simple\n    https://plain.example.com/simple\ntimeout = 9\n"},
-		{"raw", "token=LEAK\nkeep=1\n", bound("x.example.com", bawn.Bearer, "", "~/.x", "raw:token={}\n"), "token=" + stand + "\n"},
+			"[global]\nindex-url = https://me:" + placeholder + "@pip.example.com/simple\nextra-index-url =\n    https://other.example.com/simple\n    https://plain.example.com/simple\ntimeout = 9\n"},
+		{"raw", "token=LEAK\nkeep=1\n", bound("x.example.com", bawn.Bearer, "", "~/.x", "raw:token={}\n"), "token=" + placeholder + "\n"},
 		{"docker", `{"auths":{"hub.example.com":{"auth":"` + base64Of("me:LEAK1") + `","identitytoken":"LEAK2"},"other.example.com":{"auth":"LEAK3"}},"credsStore":"LEAK4","HttpHeaders":{"X":"LEAK5"},"detachKeys":"ctrl-a"}`, docker,
-			"{\n\t\"auths\": {\n\t\t\"hub.example.com\": {\n\t\t\t\"auth\": \"" + base64Of("me:"+stand) + "\"\n\t\t}\n\t},\n\t\"detachKeys\": \"ctrl-a\"\n}\n"},
+			"{\n\t\"auths\": {\n\t\t\"hub.example.com\": {\n\t\t\t\"auth\": \"" + base64Of("me:"+placeholder) + "\"\n\t\t}\n\t},\n\t\"detachKeys\": \"ctrl-a\"\n}\n"},
 		{"kubeconfig", `
 apiVersion: v1
 kind: Config
@@ -115,7 +115,7 @@ contexts:
 users:
     - name: me
       user:
-        token: ` + stand + `
+        token: ` + placeholder + `
     - name: you
       user: {}
     - name: he
@@ -193,7 +193,7 @@ func TestClientsBelieveMasks(t *testing.T) {
 		cmd.Stdin, cmd.Dir = strings.NewReader(stdin), t.TempDir()
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "GIT_TERMINAL_PROMPT=0"}
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), stand) {
+		if err != nil || !strings.Contains(string(out), placeholder) {
 			t.Errorf("%q: %v\n%s", argv, err, out)
 		}
 	}
@@ -236,7 +236,7 @@ func TestNpmSendsThePlaceholder(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(out)) != "me" {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := <-sent; got != "Bearer "+stand {
+	if got := <-sent; got != "Bearer "+placeholder {
 		t.Errorf("npm sent %q", got)
 	}
 }

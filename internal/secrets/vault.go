@@ -74,16 +74,16 @@ type keeping interface {
 // A Vault keeps secrets. It is safe for concurrent use, also by several
 // processes.
 type Vault struct {
-	opts  Options
-	load  sync.Mutex // held while a store is read
-	mu    sync.Mutex
-	held  map[string]*locked // values in use, by id
-	seen  stamp              // of the index in cache
-	cache *index
-	files *ageFiles
-	ring  keeping
-	notes []string
-	used  map[string]time.Time // when a use was last noted, by id
+	opts    Options
+	load    sync.Mutex // held while a store is read
+	mu      sync.Mutex
+	held    map[string]*locked // values in use, by id
+	seen    stamp              // of the index in cache
+	cache   *index
+	files   *ageFiles
+	keyring keeping
+	notes   []string
+	used    map[string]time.Time // when a use was last noted, by id
 }
 
 var _ bawn.SecretSource = (*Vault)(nil)
@@ -102,9 +102,9 @@ func Open(o Options) (*Vault, error) {
 	}
 	v := &Vault{opts: o, held: map[string]*locked{}, used: map[string]time.Time{}}
 	v.files = &ageFiles{dir: filepath.Join(o.StateDir, "vault"), opts: &v.opts}
-	v.ring = bounded{systemKeyring{o.Environ}, o.Wait}
+	v.keyring = bounded{systemKeyring{o.Environ}, o.Wait}
 	if o.keyring != nil {
-		v.ring = bounded{o.keyring(), o.Wait}
+		v.keyring = bounded{o.keyring(), o.Wait}
 	}
 	_, err := v.index()
 	return v, err
@@ -220,7 +220,7 @@ func (v *Vault) keyringThere(ctx context.Context) (bool, error) {
 
 func (v *Vault) keeping(store string) keeping {
 	if store == Keyring {
-		return v.ring
+		return v.keyring
 	}
 	return v.files
 }

@@ -354,7 +354,7 @@ func TestDiesAnywhere(t *testing.T) {
 			set(t, open(t, o), "key", "old-old-old-old")
 
 			v := open(t, o)
-			v.ring = dying{disk, at}
+			v.keyring = dying{disk, at}
 			func() {
 				defer func() { _ = recover() }()
 				_ = v.Set(t.Context(), "key", bawn.NewSecret([]byte("new-new-new-new")))

@@ -54,6 +54,7 @@ var known = once(map[string]probe{
 	"openssl":        runs("openssl", "version"),
 	"dpkg":           runs("dpkg-deb", "--version"),
 	"lintian":        runs("lintian", "--version"),
+	"shellcheck":     runs("shellcheck", "--version"),
 	"qemu":           runs(qemu(), "--version"),
 	"qemu-user":      runs("qemu-aarch64-static", "--version"),
 	"rpm":            runs("rpm", "--version"),

@@ -42,7 +42,7 @@ func Need(t testing.TB, features ...string) {
 
 // matrix are features of which others are the representatives: the engine is
 // Docker's, clients are curl, git, node and Python's own.
-var matrix = map[string]bool{"apt": true, "cargo": true, "docker-clients": true, "java": true, "lintian": true, "maven": true, "pnpm": true, "yarn": true, "pip": true, "podman": true, "postgres": true, "runsc": true}
+var matrix = map[string]bool{"apt": true, "cargo": true, "docker-clients": true, "java": true, "lintian": true, "maven": true, "pnpm": true, "yarn": true, "pip": true, "podman": true, "postgres": true, "runsc": true, "shellcheck": true}
 
 // Features lists the names that Need knows, sorted.
 func Features() []string { return slices.Sorted(maps.Keys(known)) }

@@ -139,8 +139,8 @@ func (r *account) asked(resource string, waiting int) (q question) {
 	return q
 }
 
-// A seat is a terminal with a session in it.
-type seat struct {
+// A terminal is a pseudo-terminal with a session in it.
+type terminal struct {
 	t      *testing.T
 	master *os.File
 	mu     sync.Mutex
@@ -148,13 +148,13 @@ type seat struct {
 	done   chan struct{}
 }
 
-func (r *account) sit(argv ...string) *seat {
+func (r *account) openTerminal(argv ...string) *terminal {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.Command(ctx, argv...)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	check(r.t, err)
-	s := &seat{t: r.t, master: master, done: make(chan struct{})}
+	s := &terminal{t: r.t, master: master, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		b := make([]byte, 4096)
@@ -177,13 +177,13 @@ func (r *account) sit(argv ...string) *seat {
 	return s
 }
 
-func (s *seat) sees(text string) {
+func (s *terminal) sees(text string) {
 	s.t.Helper()
 	s.seesAfter("", text)
 }
 
 // seesAfter waits for a text behind another one.
-func (s *seat) seesAfter(first, text string) {
+func (s *terminal) seesAfter(first, text string) {
 	s.t.Helper()
 	defer func() {
 		if s.t.Failed() {
@@ -196,7 +196,7 @@ func (s *seat) seesAfter(first, text string) {
 	})
 }
 
-func (s *seat) shown() string {
+func (s *terminal) shown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text
@@ -204,7 +204,7 @@ func (s *seat) shown() string {
 
 // answers types a key, once the prompt of a question is there, and then Enter:
 // both at once would be a paste.
-func (s *seat) answers(question, key string) {
+func (s *terminal) answers(question, key string) {
 	s.t.Helper()
 	const prompt = "[y/a/n/N/?] "
 	s.seesAfter(question, prompt)
@@ -232,13 +232,13 @@ func (r *account) answer(argv ...string) {
 	}
 }
 
-// The human answers elsewhere, the terminal is told; the relay dies with a
-// question in its hands and comes back with it; it stays away, and the terminal
-// answers alone. What was answered for good holds in later sessions.
+// The human answers elsewhere, and the terminal shows it. The relay is killed with a
+// pending question and has it when it returns. Without the relay the terminal answers
+// alone. Answers "always" hold in later sessions.
 func TestAnsweredElsewhere(t *testing.T) {
 	r := newAccount(t)
 	kill := r.relay()
-	s := r.sit(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
+	s := r.openTerminal(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
 	s.sees("connect to never.test:443")
 	q := r.pending("never.test:443")
 	r.answer("bawn", "deny", q.ID[:8], "--never", "--why", "not\x1b[2J here")
@@ -292,7 +292,7 @@ func TestGuestAnswersNothing(t *testing.T) {
 	if strings.Contains(inside, "reached") || strings.Count(inside, "refused") != 2 {
 		t.Errorf("from inside: %s", inside)
 	}
-	s := r.sit(r.reach("some.test:443")...)
+	s := r.openTerminal(r.reach("some.test:443")...)
 	s.sees("connect to some.test:443")
 	q := r.pending("some.test:443")
 	for _, way := range [][]string{

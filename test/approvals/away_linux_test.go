@@ -22,8 +22,8 @@ func (r *account) away(how string, words ...string) <-chan string {
 	return out
 }
 
-// TestWhileAway: where nobody could answer, a question is denied at once or waits for who
-// comes, as the session was started, and the agent is told what to do meanwhile.
+// TestWhileAway: without anybody who could answer, a question is denied at once or waits,
+// as the session was started, and the agent is told what to do meanwhile.
 func TestWhileAway(t *testing.T) {
 	r := newAccount(t)
 	connect := append([]string{"--"}, r.Guest("tcp", "away.test:443")...)

@@ -66,6 +66,7 @@ func TestRelease(t *testing.T) {
 	t.Run("cast", func(t *testing.T) { cast(t, one(t, out, "*.deb")) })
 	t.Run("rpm", func(t *testing.T) { testenv.Whole(t); rpm(t, one(t, out, "*.rpm")) })
 	t.Run("apk", func(t *testing.T) { testenv.Whole(t); apk(t, one(t, out, "*.apk")) })
+	t.Run("devcontainer", func(t *testing.T) { devcontainer(t, one(t, out, "*.deb")) })
 	t.Run("others", func(t *testing.T) { others(t, tree) })
 	t.Run("lintian", func(t *testing.T) { lintian(t, one(t, out, "*.deb")) })
 	t.Run("twice", func(t *testing.T) { twice(t, tree, out) })
@@ -149,7 +150,7 @@ func use(t *testing.T, r *root) {
 		{"bawn audit verify", ""},
 		{"bawn secret list", ""},
 	} {
-		out, err := r.ada(step.line)
+		out, err := r.user(step.line)
 		if !strings.Contains(out, step.want) || (err != nil && !strings.Contains(step.line, "touch /etc/x")) {
 			t.Errorf("%s: %v, %q; want %q", step.line, err, out, step.want)
 		}
@@ -206,8 +207,14 @@ func lintian(t *testing.T, file string) {
 	}
 }
 
-// twice builds the release again: in another directory, by another user, with another
-// umask, other times of files and an empty cache.
+// targets are those of a release.
+const targets = "linux/amd64 linux/arm64 darwin/arm64"
+
+// twice makes the release again: in another directory, by another user, with another
+// umask and other times of files. Its objects are the first release's, over whose cache
+// the second has a layer of its own: what compiling gives is compared for one program of
+// each target, with an empty cache. Compiling all of them twice takes a quarter of an hour
+// on a busy machine, most of it in SQLite and the standard library.
 func twice(t *testing.T, tree, first string) {
 	testenv.Whole(t)
 	dir, err := os.MkdirTemp("/var/tmp", "bawn twice-") // with a blank
@@ -216,29 +223,36 @@ func twice(t *testing.T, tree, first string) {
 	}
 	t.Cleanup(func() { _ = testenv.RemoveAll(dir) })
 	line := `set -e
-epoch=$(git log -1 --format=%ct)
-mkdir "$1/else where" "$1/cache" "$1/tmp"
+epoch=$(git log -1 --format=%ct) modules=$(go env GOMODCACHE) goroot=$(go env GOROOT) objects=$(go env GOCACHE)
+mkdir -p "$1/else where" "$1/cache" "$1/tmp" "$1/go" "$1/modules" "$1/layered" "$1/upper" "$1/work"
+for target in $3; do VERSION=0.0.9 scripts/dist-programs "$target" "$1/first/$target/" ./cmd/bawn-egress; done
 git clone -q --no-hardlinks . "$1/else where/bawn" 2>/dev/null
 git ls-files -z --others --modified --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -C "$1/else where/bawn" -xf -
 mkdir "$1/else where/bawn/bin" && cp bin/nfpm "$1/else where/bawn/bin/"
-find "$1" -exec touch -h -d 2001-02-03 {} +
-modules=$(go env GOMODCACHE) goroot=$(go env GOROOT)
+find "$1/else where" -exec touch -h -d 2001-02-03 {} +
 chown -R 65534:65534 "$1" && chmod 755 "$1"
 unshare --mount sh -c '
-	mkdir "$1/go" "$1/modules" && mount --bind "$2" "$1/go" && mount --bind "$3" "$1/modules" && cd "$1/else where/bawn" && umask 077 &&
-	exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH="$1/go/bin:/usr/bin:/bin" HOME="$1/tmp" TMPDIR="$1/tmp" GOCACHE="$1/cache" GOMODCACHE="$1/modules" \
-		TZ=Pacific/Kiritimati LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH="$4" TARGETS="$5" OUT="$1/out" scripts/dist' sh "$1" "$goroot" "$modules" "$epoch" "$2"`
-	cmd := exec.Command("sh", "-c", line, "sh", dir, "linux/"+runtime.GOARCH)
+	mount --bind "$2" "$1/go" && mount --bind "$3" "$1/modules" && mount -t overlay -o "lowerdir=$6,upperdir=$1/upper,workdir=$1/work" overlay "$1/layered" &&
+	find "$1/layered" -maxdepth 1 -exec chmod a+rwX {} + && cd "$1/else where/bawn" && umask 077 || exit
+	other() {
+		cache=$1 && shift && setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH="$dir/go/bin:/usr/bin:/bin" HOME="$dir/tmp" TMPDIR="$dir/tmp" GOCACHE="$dir/$cache" \
+			GOMODCACHE="$dir/modules" TZ=Pacific/Kiritimati LC_ALL=C.UTF-8 "$@"
+	}
+	dir=$1 && for target in $7; do other cache VERSION=0.0.9 scripts/dist-programs "$target" "$1/second/$target/" ./cmd/bawn-egress || exit; done
+	other layered SOURCE_DATE_EPOCH="$4" TARGETS="$5" OUT="$1/out" scripts/dist' sh "$1" "$goroot" "$modules" "$epoch" "$2" "$objects" "$3"`
+	cmd := exec.Command("sh", "-c", line, "sh", dir, "linux/"+runtime.GOARCH, targets)
 	cmd.Dir = tree
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, d := range []string{first, filepath.Join(dir, "out")} {
-		if _, err := os.Stat(filepath.Join(d, "SHA256SUMS")); err != nil {
+	for _, name := range []string{"out/SHA256SUMS", "first/linux/arm64/bawn-egress", "second/darwin/arm64/bawn-egress"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text, err := exec.Command("diff", "-r", first, filepath.Join(dir, "out")).CombinedOutput(); err != nil {
-		t.Errorf("the two releases differ: %v\n%s", err, text)
+	for a, b := range map[string]string{first: filepath.Join(dir, "out"), filepath.Join(dir, "first"): filepath.Join(dir, "second")} {
+		if text, err := exec.Command("diff", "-r", a, b).CombinedOutput(); err != nil {
+			t.Errorf("%s and %s differ: %v\n%s", a, b, err, text)
+		}
 	}
 }

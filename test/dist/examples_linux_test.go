@@ -30,7 +30,7 @@ func managed(t *testing.T, r *root) {
 		{"bawn policy decide 'npm pack'", "ask: ", false},
 		{"echo secret >key.p12; bawn run -q -- cat key.p12", "Permission denied", true},
 	} {
-		out, err := r.ada(step.line)
+		out, err := r.user(step.line)
 		if !strings.Contains(out, step.want) || (err != nil) != step.fails {
 			t.Errorf("%s: %v, %q; want %q", step.line, err, out, step.want)
 		}

@@ -108,6 +108,25 @@ func apk(t *testing.T, file string) {
 			t.Errorf("the package lacks %q", want)
 		}
 	}
+	busyboxRoot(t, file)
+}
+
+// busyboxRoot unpacks the Alpine package in a root whose only programs are those of
+// busybox, without a C library of either kind, and uses it as an ordinary user. It shows
+// what apk would leave; apk itself is not to be had offline.
+func busyboxRoot(t *testing.T, file string) {
+	testenv.Need(t, "docker") // and so busybox
+	r := &root{t, t.TempDir(), []string{"su", "ada", "-s", "/bin/sh", "-c"}}
+	r.host("sh", "-c", `set -e
+chmod 755 "$1" && cd "$1" && mkdir -p bin etc proc sys dev tmp run root home/ada old && busybox=$(command -v busybox) && cp "$busybox" bin/busybox
+for name in $("$busybox" --list); do [ -e "bin/$name" ] || ln -s busybox "bin/$name"; done
+printf 'root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000:ada:/home/ada:/bin/sh\n' >etc/passwd && printf 'root:x:0:\nada:x:1000:\n' >etc/group
+printf 'root:*:1::::::\nada:*:1::::::\n' >etc/shadow && chown 1000:1000 home/ada
+tar -xzf "$2" --warning=no-unknown-keyword --exclude='.*'`, "sh", r.dir, file)
+	use(t, r)
+	if missing := missingFiles(r, "usr/share/doc/bawn/LICENSE"); len(missing) > 0 {
+		t.Errorf("the package lacks %q", missing)
+	}
 }
 
 // modeText is a mode as ls(1) writes it.

@@ -16,6 +16,13 @@ import (
 type root struct {
 	t   *testing.T
 	dir string
+	ada []string // becomes ada and runs the line of shell behind it
+}
+
+// setpriv becomes ada without capabilities.
+var setpriv = []string{
+	"setpriv", "--reuid=ada", "--regid=ada", "--init-groups", "--inh-caps=-all", "--no-new-privs",
+	"env", "-i", "HOME=/home/ada", "USER=ada", "LANG=C.UTF-8", "TERM=dumb", "PATH=/usr/local/bin:/usr/bin:/bin", "sh", "-c",
 }
 
 // newRoot makes a root of this machine's own packages: those that are essential or
@@ -30,7 +37,7 @@ func newRoot(t *testing.T) *root {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &root{t, dir}
+	r := &root{t, dir, setpriv}
 	database := readStatus(t)
 	names := database.closure()
 	r.copyFiles(names)
@@ -85,12 +92,10 @@ func (r *root) root(words ...string) string {
 	return string(out)
 }
 
-// ada runs a line of shell inside, as an ordinary user in a directory of hers, and
+// user runs a line of shell inside, as the ordinary user ada in a directory of hers, and
 // returns what it has printed and how it ended.
-func (r *root) ada(line string) (string, error) {
-	cmd := r.command("setpriv", "--reuid=ada", "--regid=ada", "--init-groups", "--inh-caps=-all", "--no-new-privs",
-		"env", "-i", "HOME=/home/ada", "USER=ada", "LANG=C.UTF-8", "TERM=dumb", "PATH=/usr/local/bin:/usr/bin:/bin", "sh", "-c", "mkdir -p ~/project && cd ~/project && "+line)
-	out, err := cmd.CombinedOutput()
+func (r *root) user(line string) (string, error) {
+	out, err := r.command(append(slices.Clone(r.ada), "mkdir -p ~/project && cd ~/project && "+line)...).CombinedOutput()
 	return string(out), err
 }
 

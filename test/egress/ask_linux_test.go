@@ -18,8 +18,8 @@ import (
 // prompt ends a question.
 const prompt = "n/N/?] "
 
-// A seat is a terminal with a session in it, and what has been on its screen.
-type seat struct {
+// A terminal is a pseudo-terminal with a session in it, and what has been on its screen.
+type terminal struct {
 	t    *testing.T
 	tty  *os.File
 	mu   sync.Mutex
@@ -28,14 +28,14 @@ type seat struct {
 	code int
 }
 
-// sit starts a guest at a terminal.
-func (d *account) sit(t *testing.T, flags []string, line string) *seat {
+// openTerminal starts a guest at a terminal.
+func (d *account) openTerminal(t *testing.T, flags []string, line string) *terminal {
 	t.Helper()
-	return d.sitWith(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
+	return d.atTerminal(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
 }
 
-// sitWith starts a command at a terminal.
-func (d *account) sitWith(t *testing.T, argv ...string) *seat {
+// atTerminal starts a command at a terminal.
+func (d *account) atTerminal(t *testing.T, argv ...string) *terminal {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -44,7 +44,7 @@ func (d *account) sitWith(t *testing.T, argv ...string) *seat {
 	cmd.WaitDelay = 0
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 250})
 	check(t, err)
-	s := &seat{t: t, tty: tty, done: make(chan struct{})}
+	s := &terminal{t: t, tty: tty, done: make(chan struct{})}
 	t.Cleanup(func() { tty.Close() })
 	read := make(chan struct{})
 	go func() {
@@ -70,19 +70,19 @@ func (d *account) sitWith(t *testing.T, argv ...string) *seat {
 }
 
 // screen is what has been on it so far.
-func (s *seat) screen() string {
+func (s *terminal) screen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text
 }
 
 // see waits for words on the screen.
-func (s *seat) see(words string) {
+func (s *terminal) see(words string) {
 	s.t.Helper()
 	s.within(20*time.Second, words)
 }
 
-func (s *seat) within(most time.Duration, words string) {
+func (s *terminal) within(most time.Duration, words string) {
 	s.t.Helper()
 	for end := time.Now().Add(most); !strings.Contains(s.screen(), words); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -93,7 +93,7 @@ func (s *seat) within(most time.Duration, words string) {
 
 // say types a line, and Enter once that is on the screen and a moment is over:
 // what comes together is a paste.
-func (s *seat) say(words string) {
+func (s *terminal) say(words string) {
 	s.t.Helper()
 	from := len(s.screen())
 	s.presses(words)
@@ -102,14 +102,14 @@ func (s *seat) say(words string) {
 	s.presses("\n")
 }
 
-func (s *seat) presses(keys string) {
+func (s *terminal) presses(keys string) {
 	s.t.Helper()
 	_, err := s.tty.WriteString(keys)
 	check(s.t, err)
 }
 
 // end waits for the session's, and returns the screen.
-func (s *seat) end() string {
+func (s *terminal) end() string {
 	s.t.Helper()
 	select {
 	case <-s.done:
@@ -129,7 +129,7 @@ const (
 func TestAskYes(t *testing.T) {
 	d := newAccount(t)
 	m := d.now(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
 	if !strings.Contains(s.screen(), "connect to "+askable) {
 		t.Errorf("the question does not say what it is about:\n%s", s.screen())
@@ -152,7 +152,7 @@ func TestAskYes(t *testing.T) {
 func TestAskNo(t *testing.T) {
 	d := newAccount(t)
 	m := d.now(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
 	s.say("n")
 	screen := s.end()
@@ -170,7 +170,7 @@ func TestAskInVain(t *testing.T) {
 	d := newAccount(t)
 	m := d.now(t)
 	begin := time.Now()
-	s := d.sit(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
+	s := d.openTerminal(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
 	screen := s.end()
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("it ended after %v, want more than a second", took)
@@ -203,7 +203,7 @@ func TestAskTooSoon(t *testing.T) {
 	d := newAccount(t)
 	for try := 1; ; try++ {
 		m := d.now(t)
-		s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
+		s := d.openTerminal(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
 		s.see("the guest wants to")
 		s.presses("y")
 		time.Sleep(100 * time.Millisecond)
@@ -226,7 +226,7 @@ func TestAskTooSoon(t *testing.T) {
 func TestAskNamesTheProgram(t *testing.T) {
 	d := newAccount(t, "bwrap")
 	for _, provider := range []string{"native", "bwrap"} {
-		s := d.sit(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
+		s := d.openTerminal(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
 		s.see(prompt)
 		if screen := s.screen(); !strings.Contains(screen, `inno\x1b[2Jcent" (from "`) || strings.Contains(screen, "inno\x1b[2Jcent") {
 			t.Errorf("%s: the question names no program, or as the guest wants it:\n%q", provider, screen)

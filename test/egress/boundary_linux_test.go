@@ -82,7 +82,7 @@ git init -q -b main .; git commit -q --allow-empty -m one; git push -q `+bare+` 
 	}
 	const push = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'; git push -q https://git.test/git/team/asked.git "
 	flags := []string{"--git", "git.test fetch", "--ask-timeout", "60s"}
-	s := d.sit(t, flags, push+"HEAD:refs/heads/fix; "+push+"+HEAD~1:refs/heads/fix; echo done")
+	s := d.openTerminal(t, flags, push+"HEAD:refs/heads/fix; "+push+"+HEAD~1:refs/heads/fix; echo done")
 	s.see(prompt)
 	for _, words := range []string{"git/team/asked", "refs/heads/fix", "push"} {
 		if !strings.Contains(s.screen(), words) {
@@ -97,7 +97,7 @@ git init -q -b main .; git commit -q --allow-empty -m one; git push -q `+bare+` 
 	if ref("refs/heads/fix") != head || strings.Count(screen, prompt) != 1 {
 		t.Errorf("fix is at %q after %d questions; want %q after one:\n%s", ref("refs/heads/fix"), strings.Count(screen, prompt), head, screen)
 	}
-	s = d.sit(t, flags, push+"HEAD:refs/heads/no; echo done")
+	s = d.openTerminal(t, flags, push+"HEAD:refs/heads/no; echo done")
 	s.see(prompt)
 	s.say("n")
 	if s.end(); ref("refs/heads/no") != "" {
@@ -111,7 +111,7 @@ func TestLentSecretAsksOnceAnOperation(t *testing.T) {
 	d := newAccount(t)
 	d.vault(t, "tok", "sk-0123456789abcdefghij", "--host api.test --bearer --env TOK")
 	const call = "curl -sS -m 30 -H \"Authorization: Bearer $TOK\" "
-	s := d.sit(t, []string{"--secret", "tok", "--allow", "api.test", "--ask-timeout", "60s"},
+	s := d.openTerminal(t, []string{"--secret", "tok", "--allow", "api.test", "--ask-timeout", "60s"},
 		call+"https://api.test/issues/1; for i in 1 2 3; do "+call+"-d x https://api.test/issues/$i/comments; done; "+call+"-X DELETE https://api.test/issues/1; echo done")
 	s.see(prompt)
 	if strings.Contains(s.screen(), "POST /issues/1/comments") || !strings.Contains(s.screen(), "this is api.test, GET /issues/1") {

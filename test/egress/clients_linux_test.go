@@ -81,7 +81,7 @@ func TestRaw(t *testing.T) {
 		"$PROBE tcp allowed.test:7777 abc", "$PROBE tcp allowed.test:2525 'abc\\n'", "$PROBE many 20 5 allowed.test:5433",
 		"$PROBE tcp ALLOWED.test.:7777 abc",
 		"$PROBE tcp 93.184.215.99:7777 abc", "$PROBE tcp [" + publicV6 + "99]:7777 abc", "curl -sS -m 30 http://bücher.test/", "curl -sS -m 30 http://x.y.wild.test/",
-		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & sleep 0.7; curl -sS -m 30 http://localhost:8099/ | grep -o listing | head -1; kill $!",
+		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & for i in $(seq 200); do page=$(curl -sS -m 30 http://localhost:8099/ 2>/dev/null) && break; sleep 0.1; done; echo \"$page\" | grep -o listing | head -1; kill $!",
 	}
 	want := []string{"abc", "220 hello\r\nabc", "20 of 20", "abc", "abc", "abc", "this is xn--bcher-kva.test", "this is x.y.wild.test", "listing"}
 	flags := allow("allowed.test:7777,2525,5000-6000", "93.184.215.99:7777", "["+publicV6+"99]:7777", "xn--bcher-kva.test", "*.wild.test")

@@ -23,7 +23,7 @@ input()
 // not come from the guest.
 func TestFloodOfHeads(t *testing.T) {
 	d := newAccount(t, "python3")
-	s := d.sit(t, allow("allowed.test"), heads+"; curl -sS -m 30 http://allowed.test/after")
+	s := d.openTerminal(t, allow("allowed.test"), heads+"; curl -sS -m 30 http://allowed.test/after")
 	s.within(patience, "flooded")
 	if kib := memory(t, relay(t).pid); kib > 110<<10 {
 		t.Errorf("the relay took %d KiB", kib)

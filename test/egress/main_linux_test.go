@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	case world.Machine:
 		os.Exit(m.Run())
 	}
-	code, err := world.Enter("egress", os.Args[1:], furnish)
+	code, err := labs(m)
 	if err != nil {
 		errNoLab = err
 		code = m.Run() // every test says that it needs the lab

@@ -110,7 +110,7 @@ func (c *coder) bare(t *testing.T) {
 func (c *coder) guest(t *testing.T) {
 	m := c.now(t)
 	flags := []string{"--allow", modelHost(c.Name), "--secret", c.Name, "--ask-timeout", "60s"}
-	s := c.sitWith(t, c.insideArgs(t, flags, c.Command(true)...)...)
+	s := c.atTerminal(t, c.insideArgs(t, flags, c.Command(true)...)...)
 	questions := 1
 	s.within(patience, prompt)
 	for ; c.Prefixed && questions < 5 && !strings.Contains(s.screen(), "connect to "); questions++ { // about its commands

@@ -29,13 +29,13 @@ git init -q -b main .; git commit -q --allow-empty -m one; git rev-parse HEAD`)
 	const push = "export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'; git push -q https://git.test/git/locked/"
 	flags := []string{"--git", "git.test fetch", "--ask-timeout", "60s"}
 
-	s := d.sit(t, flags, push+"app.git HEAD:refs/heads/none; echo done") // the control: the vault is empty
+	s := d.openTerminal(t, flags, push+"app.git HEAD:refs/heads/none; echo done") // the control: the vault is empty
 	if screen := s.end(); strings.Contains(screen, prompt) || ref(bare, "none") != "" {
 		t.Errorf("without a secret somebody is asked, or it is pushed:\n%s", screen)
 	}
 
 	d.vault(t, "forge-token", lockedBy, "--host git.test --basic x-access-token")
-	s = d.sit(t, flags, push+"app.git HEAD:refs/heads/fix; "+push+"app.git HEAD:refs/heads/more; env; "+push+"other.git HEAD:refs/heads/fix; echo done")
+	s = d.openTerminal(t, flags, push+"app.git HEAD:refs/heads/fix; "+push+"app.git HEAD:refs/heads/more; env; "+push+"other.git HEAD:refs/heads/fix; echo done")
 	s.see(prompt)
 	for _, words := range []string{"push", "git/locked/app", "forge-token", "a yes is for pushing to"} {
 		if !strings.Contains(s.screen(), words) {
@@ -55,13 +55,13 @@ git init -q -b main .; git commit -q --allow-empty -m one; git rev-parse HEAD`)
 	if strings.Contains(screen, lockedBy) {
 		t.Error("the guest, or its terminal, has seen the value")
 	}
-	s = d.sit(t, flags, push+"app.git HEAD:refs/heads/no; echo done")
+	s = d.openTerminal(t, flags, push+"app.git HEAD:refs/heads/no; echo done")
 	s.see(prompt)
 	s.say("n")
 	if s.end(); ref(bare, "no") != "" {
 		t.Error("a no was pushed")
 	}
-	s = d.sit(t, flags, push+"app.git +HEAD~0:refs/heads/fix :refs/heads/more; echo done") // a yes deletes nothing
+	s = d.openTerminal(t, flags, push+"app.git +HEAD~0:refs/heads/fix :refs/heads/more; echo done") // a yes deletes nothing
 	s.see(prompt)
 	s.say("y")
 	if s.end(); ref(bare, "more") != head {
@@ -77,7 +77,7 @@ func TestRequestIsOfferedTheSecret(t *testing.T) {
 	const value = "sk-0123456789abcdefghij"
 	d.vault(t, "tok", value, "--host api.test --bearer")
 	m := d.now(t)
-	s := d.sit(t, []string{"--http", "api.test GET /**", "--ask-timeout", "60s"},
+	s := d.openTerminal(t, []string{"--http", "api.test GET /**", "--ask-timeout", "60s"},
 		"curl -sS -m 30 https://api.test/read; curl -sS -m 30 -d x https://api.test/issues/1; curl -sS -m 30 -d x https://api.test/issues/2; curl -sS -m 30 -d x https://api.test/labels; echo done")
 	s.see(prompt)
 	if !strings.Contains(s.screen(), `the secret "tok"`) {

@@ -27,13 +27,13 @@ git init -q -b fix .; git config push.default current; git remote add origin '`+
 }
 
 // split is a session whose commands are decided before they run.
-func (d *account) split(t *testing.T, line string, flags ...string) *seat {
+func (d *account) split(t *testing.T, line string, flags ...string) *terminal {
 	t.Helper()
-	return d.sitWith(t, d.insideArgs(t, append([]string{"--split", "--ask-timeout", "60s"}, flags...), "/bin/sh", "-c", line)...)
+	return d.atTerminal(t, d.insideArgs(t, append([]string{"--split", "--ask-timeout", "60s"}, flags...), "/bin/sh", "-c", line)...)
 }
 
 // answers gives an answer to each question as it comes, and returns the screen at the end.
-func (s *seat) answers(list ...string) string {
+func (s *terminal) answers(list ...string) string {
 	s.t.Helper()
 	for i, a := range list {
 		testenv.Until(s.t, "a question", func() bool { return strings.Count(s.screen(), prompt) > i })

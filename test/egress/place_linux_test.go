@@ -85,7 +85,7 @@ func TestPublish(t *testing.T) {
 		return res.Body.Close() == nil && res.StatusCode == http.StatusOK
 	}
 	put(t, "from the guest", d.work, "page")
-	s := d.sit(t, append(allow("allowed.test"), "-p", port+":3999"), "python3 -m http.server 3999 -b 127.0.0.1 >/dev/null 2>&1 & echo up; read x; kill $!")
+	s := d.openTerminal(t, append(allow("allowed.test"), "-p", port+":3999"), "python3 -m http.server 3999 -b 127.0.0.1 >/dev/null 2>&1 & echo up; read x; kill $!")
 	s.see("up")
 	testenv.Until(t, "the guest's port answers", func() bool { return answers(at) })
 	for _, other := range []string{"127.0.0.1:3999", net.JoinHostPort(machineV4, port)} {

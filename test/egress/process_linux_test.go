@@ -102,7 +102,7 @@ func memory(t testing.TB, pid int) int {
 // begin, and the guest goes on to its own end.
 func TestRelayKilled(t *testing.T) {
 	d := newAccount(t)
-	s := d.sit(t, allow("allowed.test:7777"), "$PROBE hold allowed.test:7777; echo and goes on; exit 7")
+	s := d.openTerminal(t, allow("allowed.test:7777"), "$PROBE hold allowed.test:7777; echo and goes on; exit 7")
 	s.see("connected")
 	check(t, syscall.Kill(relay(t).pid, syscall.SIGKILL))
 	screen := s.end()
@@ -120,7 +120,7 @@ func TestRelayKilled(t *testing.T) {
 func TestBawnKilled(t *testing.T) {
 	d := newAccount(t)
 	before := processes(t, "probe")
-	s := d.sit(t, []string{"--allow", "allowed.test:7777", "--http", "api.test GET /**"}, "$PROBE hold allowed.test:7777")
+	s := d.openTerminal(t, []string{"--allow", "allowed.test:7777", "--http", "api.test GET /**"}, "$PROBE hold allowed.test:7777")
 	s.see("connected")
 	check(t, syscall.Kill(relay(t).parent, syscall.SIGKILL))
 	<-s.done
@@ -148,7 +148,7 @@ func TestLoad(t *testing.T) {
 	d := newAccount(t)
 	const at = "allowed.test:7777"
 	count := strconv.Itoa(testenv.Some(10_000, 3_000))
-	s := d.sit(t, allow(at), "$PROBE many 200 50 "+at+"; echo warm; read x; $PROBE many "+count+" 200 "+at+"; echo loaded; read x")
+	s := d.openTerminal(t, allow(at), "$PROBE many 200 50 "+at+"; echo warm; read x; $PROBE many "+count+" 200 "+at+"; echo loaded; read x")
 	s.see("warm")
 	r := relay(t)
 	var before int
@@ -178,7 +178,7 @@ func TestLoad(t *testing.T) {
 func TestSlowUpstreams(t *testing.T) {
 	d := newAccount(t)
 	flags := append(allow("slow.test", "allowed.test"), "--http", "api.test * /**", "--http", "other.test GET /**")
-	s := d.sit(t, flags, strings.Join([]string{
+	s := d.openTerminal(t, flags, strings.Join([]string{
 		"for i in 1 2 3 4 5 6 7 8 9 10; do",
 		"curl -s -m 60 -o /dev/null http://slow.test/slow & curl -s -m 60 -o /dev/null https://slow.test/slow &",
 		"curl -s -m 60 -o /dev/null https://other.test/slow & curl -s -m 60 --limit-rate 1k -o /dev/null https://other.test/endless &",

@@ -20,7 +20,7 @@ func TestRulesAddedWhileItRuns(t *testing.T) {
 	policy := filepath.Join(d.home, ".config/bawn/policy.toml")
 	line := `i=0; while :; do until test -e go$i -o -e stop; do sleep 0.05; done; test -e stop && exit
 curl -fsS -m 20 -o /dev/null http://allowed.test/ && echo yes >is$i || echo no >is$i; i=$((i+1)); done`
-	s := d.sit(t, []string{"--allow", "allowed.test:80"}, line)
+	s := d.openTerminal(t, []string{"--allow", "allowed.test:80"}, line)
 	steps := 0
 	reaches := func() string {
 		t.Helper()

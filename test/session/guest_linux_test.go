@@ -42,14 +42,14 @@ func TestConfinedCantAttach(t *testing.T) {
 	id := h.detach("sh")
 	for _, confined := range [][]string{{"unshare", "--user", "--map-root-user"}, {"unshare", "--user", "--map-root-user", "--pid", "--fork"}} {
 		argv := append(confined, filepath.Join(h.bin, "bawn"), "attach", "--read-only", id)
-		p := h.sit(argv...)
+		p := h.openTerminal(argv...)
 		p.ends(126)
 		p.sees("only processes outside of every sandbox")
 		if s := p.screen(); strings.Contains(s, "$ ") {
 			t.Errorf("%q sees %q", confined, s)
 		}
 	}
-	p := h.sit("bawn", "attach", "--read-only", id) // the control
+	p := h.openTerminal("bawn", "attach", "--read-only", id) // the control
 	p.sees("$ ")
 	if s := h.sessions(); len(s) != 1 || s[0].State != attach.Running {
 		t.Errorf("the session is %+v", s)

@@ -168,8 +168,8 @@ type person struct {
 	seen bytes.Buffer
 }
 
-// sit starts a command at a terminal of its own.
-func (h *home) sit(argv ...string) *person {
+// openTerminal starts a command at a terminal of its own.
+func (h *home) openTerminal(argv ...string) *person {
 	h.t.Helper()
 	master, slave, err := pty.Open()
 	check(h.t, err)

@@ -104,7 +104,7 @@ func TestLess(t *testing.T) {
 	m.shows("a window full of lines", func(s string) bool { return strings.HasPrefix(s, "1000\n1001\n") && strings.Contains(s, "\n1018\n:") })
 	m.types("G")
 	m.shows("the end", func(s string) bool { return strings.Contains(s, "\n1999\n") })
-	p := h.sit("bawn", "attach", id)
+	p := h.openTerminal("bawn", "attach", id)
 	p.sees("1999")
 	m.types("g")
 	p.sees("1000")

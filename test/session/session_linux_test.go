@@ -28,7 +28,7 @@ func TestDetach(t *testing.T) {
 		t.Fatalf("ps says %+v", s)
 	}
 	testenv.Until(t, "the greeting in the log", func() bool { return h.bawn(0, "logs", id).out == "hello\n24 80\n" })
-	p := h.sit("bawn", "attach", id[:6])
+	p := h.openTerminal("bawn", "attach", id[:6])
 	p.sees("ctrl-], then d leaves it, and it goes on")
 	p.sees("24 80")
 	p.types("me\r")
@@ -68,7 +68,7 @@ func TestDetachTellsErrors(t *testing.T) {
 // TestPlainIsListed also where nobody can attach to it, and is gone afterwards.
 func TestPlainIsListed(t *testing.T) {
 	h := newHome(t)
-	p := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", "echo ready; read x; exit 4")
+	p := h.openTerminal("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", "echo ready; read x; exit 4")
 	p.sees("ready")
 	testenv.Until(t, "the session in the list", func() bool { return len(h.sessions()) > 0 }) // it is entered while its command runs
 	list := h.sessions()
@@ -92,7 +92,7 @@ func TestPlainIsListed(t *testing.T) {
 func TestClosedTerminal(t *testing.T) {
 	h := newHome(t)
 	shell := []string{"bawn", "run", "-q", "--net", "none", "--attachable", "--", "sh"}
-	p := h.sit(shell...)
+	p := h.openTerminal(shell...)
 	p.sees("$ ")
 	p.types("x=kept; echo ready-$((1))\r")
 	p.sees("ready-1")
@@ -103,7 +103,7 @@ func TestClosedTerminal(t *testing.T) {
 	if len(list) != 1 || list[0].State != attach.Running {
 		t.Fatalf("listed are %+v", list)
 	}
-	p = h.sit("bawn", "attach")
+	p = h.openTerminal("bawn", "attach")
 	p.sees("ready-1")
 	p.types("echo $x-$((2)); exit 9\r")
 	p.sees("kept-2")
@@ -113,7 +113,7 @@ func TestClosedTerminal(t *testing.T) {
 // TestClosedTerminalEndsPlain is the control.
 func TestClosedTerminalEndsPlain(t *testing.T) {
 	h := newHome(t)
-	p := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh")
+	p := h.openTerminal("bawn", "run", "-q", "--net", "none", "--", "sh")
 	p.sees("$ ")
 	p.slave.Close()
 	p.master.Close()
@@ -124,9 +124,9 @@ func TestClosedTerminalEndsPlain(t *testing.T) {
 // TestKilledViewer harms nobody.
 func TestKilledViewer(t *testing.T) {
 	h := newHome(t)
-	p := h.sit("bawn", "run", "-q", "--net", "none", "--attachable", "--", "sh")
+	p := h.openTerminal("bawn", "run", "-q", "--net", "none", "--attachable", "--", "sh")
 	p.sees("$ ")
-	other := h.sit("bawn", "attach")
+	other := h.openTerminal("bawn", "attach")
 	other.sees("$ ")
 	p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -142,7 +142,7 @@ func TestKilledHost(t *testing.T) {
 	mark := "7" + strconv.Itoa(os.Getpid()) + "11"
 	id := h.detach("sh", "-c", "sleep "+mark+" & echo ready; sleep "+mark)
 	testenv.Until(t, "the guest", func() bool { return running("sleep", mark) == 2 })
-	p := h.sit("bawn", "attach", id)
+	p := h.openTerminal("bawn", "attach", id)
 	p.sees("ready")
 	check(t, syscall.Kill(h.sessions()[0].PID, syscall.SIGKILL))
 	p.ends(125)
@@ -178,7 +178,7 @@ func TestKill(t *testing.T) {
 	for _, id := range []string{term, deaf} {
 		testenv.Until(t, "being ready", func() bool { return h.bawn(0, "logs", id).out == "ready\n" })
 	}
-	plain := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `trap "exit 8" INT; echo ready; while :; do sleep 0.02; done`)
+	plain := h.openTerminal("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `trap "exit 8" INT; echo ready; while :; do sleep 0.02; done`)
 	plain.sees("ready")
 	var plainID string
 	testenv.Until(t, "the plain session", func() bool {
@@ -222,7 +222,7 @@ func TestTerminalIsRestored(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh", "-c", `stty raw -echo; printf '\033[?1049h\033[?25l\033[?1002;1006h\033[?2004h\033[>1u\033='; echo ready; read x; exit 5`)
 	for _, leave := range []func(*person){(*person).detaches, func(p *person) { p.types("\n"); p.ends(5) }} {
-		p := h.sit("bawn", "attach", id)
+		p := h.openTerminal("bawn", "attach", id)
 		p.sees("ready")
 		leave(p)
 		after, err := unix.IoctlGetTermios(int(p.slave.Fd()), unix.TCGETS)
@@ -238,10 +238,10 @@ func TestTerminalIsRestored(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh")
-	p := h.sit("bawn", "attach", "--read-only", id)
+	p := h.openTerminal("bawn", "attach", "--read-only", id)
 	p.sees("$ ")
 	p.types("echo typed-$((1))\r")
-	w := h.sit("bawn", "attach", id)
+	w := h.openTerminal("bawn", "attach", id)
 	w.sees("$ ")
 	w.types("echo control-$((1))\r")
 	w.sees("control-1")
@@ -258,7 +258,7 @@ func TestReadOnly(t *testing.T) {
 func TestKeys(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh", "-c", `trap 'echo interrupted' INT; echo ready; while :; do read x && echo "got $x" | od -c; done`)
-	p := h.sit("bawn", "attach", "--detach-keys", "ctrl-p,ctrl-q", id)
+	p := h.openTerminal("bawn", "attach", "--detach-keys", "ctrl-p,ctrl-q", id)
 	p.sees("ready")
 	p.types("\x03")
 	p.sees("interrupted")
@@ -275,7 +275,7 @@ func TestKeys(t *testing.T) {
 func TestResize(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh", "-c", `trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done`)
-	p := h.sit("bawn", "attach", id)
+	p := h.openTerminal("bawn", "attach", id)
 	p.sees("20 70")
 	check(t, unix.IoctlSetWinsize(int(p.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 33, Col: 99}))
 	p.sees("33 99")
@@ -336,7 +336,7 @@ func TestLogsAreVisible(t *testing.T) {
 	if got, want := h.bawn(0, "logs", "-f", id).out, "\\x1b[31mred\\x1b[0m\tx\n\\x1b]0;title\\x07\\u009b\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	p := h.sit("bawn", "logs", id)
+	p := h.openTerminal("bawn", "logs", id)
 	p.ends(0)
 	p.sees("\x1b[31mred")
 }

@@ -25,7 +25,7 @@ func TestSkillsAreAskedAbout(t *testing.T) {
 	const prompt = "allow it once? [y/s/a/n/N/?] "
 	answered := func(answer string) string {
 		t.Helper()
-		p := h.sit(run...)
+		p := h.openTerminal(run...)
 		if answer != "" {
 			p.sees("the guest wants to follow skills or definitions")
 			p.sees("new skill commit")
@@ -52,7 +52,7 @@ func TestSkillsAreAskedAbout(t *testing.T) {
 		t.Errorf("it was pinned, and the agent reads %q", s)
 	}
 	skill("something else")
-	p := h.sit(run...)
+	p := h.openTerminal(run...)
 	p.sees("changed skill commit")
 	p.sees("has changed since it was pinned")
 	p.sees(prompt)

@@ -154,7 +154,7 @@ func (d *backend) ask(ctx context.Context, q approval.Question) {
 	}
 }
 
-// realQuestion is one of name's, which stands in the place of the agent.
+// realQuestion is a question of the agent that is called name.
 func realQuestion(name, line string) approval.Question {
 	rule := bawn.Rule{ID: "approved:1", Kind: bawn.Command, Operations: []bawn.Operation{bawn.Exec}, Pattern: "git push origin main", Verdict: bawn.Allow, Source: bawn.User}
 	never := rule

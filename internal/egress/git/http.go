@@ -210,7 +210,9 @@ func looksLikeGit(r *http.Request) bool {
 
 // inRepository matches paths within a repository on a disk
 // (gitrepository-layout(5)), and a repository as a whole.
-var inRepository = regexp.MustCompile(`\.git/?$|\.git/(?:head|config|packed-refs|info|hooks|branches|logs|worktrees|modules|refs|objects)(?:/|$)|/refs/(?:heads|tags|remotes)(?:/|$)|/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)`)
+var inRepository = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\.git/?$|\.git/(?:head|config|packed-refs|info|hooks|branches|logs|worktrees|modules|refs|objects)(?:/|$)|/refs/(?:heads|tags|remotes)(?:/|$)|/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)`)
+})
 
 // writesFiles reports whether a request may write a repository's files, as
 // git-http-push(1) does on a WebDAV server (RFC 4918): no command and no ref
@@ -225,7 +227,7 @@ func writesFiles(r *http.Request) bool {
 		if plain, err := url.PathUnescape(path); err == nil {
 			path = plain
 		}
-		if inRepository.MatchString(strings.ToLower(path)) {
+		if inRepository().MatchString(strings.ToLower(path)) {
 			return true
 		}
 	}

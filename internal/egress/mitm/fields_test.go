@@ -131,7 +131,7 @@ func TestMethodInBody(t *testing.T) {
 	for _, tt := range attacks {
 		for _, size := range []int{1 << 20, 7} {
 			send := func(r *rig) *http.Response {
-				q := request(t, "POST", r.url("/x"), pieces{strings.NewReader(tt.body), size}, append([]string{"Content-Type", tt.kind}, tt.header...)...)
+				q := request(t, "POST", r.url("/x"), ends{strings.NewReader(tt.body), size}, append([]string{"Content-Type", tt.kind}, tt.header...)...)
 				if tt.kind == "" {
 					q.Header.Del("Content-Type")
 				}
@@ -183,7 +183,7 @@ func TestMethodIsOnlyAWord(t *testing.T) {
 		{"application/octet-stream", "_method=DELETE", "br"},
 	} {
 		for _, size := range []int{1 << 20, 7} {
-			q := request(t, "POST", r.url("/x"), pieces{strings.NewReader(tt.body), size}, "Content-Type", tt.kind)
+			q := request(t, "POST", r.url("/x"), ends{strings.NewReader(tt.body), size}, "Content-Type", tt.kind)
 			if tt.encoding != "" {
 				q.Header.Set("Content-Encoding", tt.encoding)
 			}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -309,6 +310,22 @@ type pieces struct {
 }
 
 func (p pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(p.size, len(b))]) }
+
+// ends is a reader that gives a few bytes at a time where a text begins and ends, and
+// much at a time between.
+type ends struct {
+	r    *strings.Reader
+	size int
+}
+
+func (e ends) Read(b []byte) (int, error) {
+	const end, much = 1 << 10, 4093 // no buffer is full with it
+	n := e.size
+	if begun := e.r.Size() - int64(e.r.Len()); begun >= end && e.r.Len() > end {
+		n = max(n, min(much, e.r.Len()-end))
+	}
+	return e.r.Read(b[:min(n, len(b))])
+}
 
 // A saw keeps what a real server saw.
 type saw struct {

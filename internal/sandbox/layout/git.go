@@ -42,9 +42,20 @@ func (b *builder) git() error {
 				return &GitError{g.Path, fmt.Sprintf("its objects can't be shown at %q; want a place below %s", o.Target, objectPlace)}
 			}
 			b.req.Files = append(slices.Clip(b.req.Files), sandbox.File(o))
+			b.borrowed(o.Source)
 		}
 	}
 	return nil
+}
+
+// borrowed shows a directory of objects, which the session sees elsewhere too, at its own
+// place where that is hidden: git complains of an alternate that it can't find.
+func (b *builder) borrowed(dir string) {
+	f, ok := b.facts.Lookup(dir)
+	hides := func(m Mount) bool { return m.Kind == KindHideDir && Below(f.Real, m.Target) }
+	if ok && slices.ContainsFunc(b.mounts, hides) {
+		b.mounts = append(b.mounts, hostGit(f))
+	}
 }
 
 // gitDir mounts one private git directory.

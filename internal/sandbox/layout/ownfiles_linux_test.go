@@ -11,7 +11,12 @@ import (
 // TestOwnNames: names go to the kernel where all that a guest writes is the session's
 // own and Landlock holds the rest, and in no other session.
 func TestOwnNames(t *testing.T) {
-	m := append(slices.Clone(laptop), "/home/ada/p/sub/", "/home/ada/out/", "/home/ada/.local/state/bawn/layer/")
+	m := append(slices.Clone(laptop), "/home/ada/p/sub/", "/home/ada/out/", "/home/ada/.local/state/bawn/layer/", "/tmp/w/", "/tmp/w/q/", "/tmp/w/q/key", "/tmp/r/", "/tmp/r/key")
+	inTmp := func(r *sandbox.Request, hidden string) {
+		r.Dir, r.Session.Isolation.Workspace, r.Session.Isolation.Mounts = "/tmp/w/q", "/tmp/w/q", nil
+		addMount(r, "/tmp/w/q", bawn.ReadWrite)
+		addMount(r, hidden, bawn.Hidden)
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*sandbox.Request, *Facts)
@@ -24,6 +29,9 @@ func TestOwnNames(t *testing.T) {
 		}, false},
 		{"a copy and a place beside it", func(r *sandbox.Request, _ *Facts) { addMount(r, "/home/ada/out", bawn.ReadWrite) }, false},
 		{"a copy and a file to read", func(r *sandbox.Request, _ *Facts) { addMount(r, "/home/ada/out", bawn.ReadOnly) }, true},
+		{"a copy and a hidden file", func(r *sandbox.Request, _ *Facts) { addMount(r, "/home/ada/p/sub", bawn.Hidden) }, true},
+		{"a copy below /tmp", func(r *sandbox.Request, _ *Facts) { inTmp(r, "/home/ada/p/sub") }, true},
+		{"a hidden file of a copy below /tmp", func(r *sandbox.Request, _ *Facts) { inTmp(r, "/tmp/w/q/key") }, false},
 		{"a copy and a hidden pattern", func(r *sandbox.Request, _ *Facts) { addMount(r, "/home/ada/p/*.key", bawn.Hidden) }, false},
 		{"a file of the host as standard input", func(r *sandbox.Request, _ *Facts) { r.NoFiles = false }, false},
 		{"held programs", func(r *sandbox.Request, _ *Facts) { r.Programs = &sandbox.Programs{} }, false},

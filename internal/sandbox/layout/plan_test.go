@@ -296,6 +296,38 @@ func TestGitDirectories(t *testing.T) {
 	}
 }
 
+// TestBorrowedObjects: objects that a repository borrows from one that is hidden are shown
+// at their own place too, and nothing else of that one.
+func TestBorrowedObjects(t *testing.T) {
+	const objects = "/home/ada/lib/.git/objects"
+	facts := append(slices.Clone(laptop), "/home/ada/.state/", "/home/ada/.state/git/", "/home/ada/p/.git/objects/", "/home/ada/lib/", "/home/ada/lib/.git/", objects+"/")
+	for _, hidden := range []bool{true, false} {
+		req := plain("/home/ada/p")
+		req.Hidden = []string{"/home/ada/.state"}
+		req.Git = []bawn.GitDir{{Path: "/home/ada/p/.git", Private: "/home/ada/.state/git", Objects: []bawn.GitObjects{{Source: objects, Target: "/run/bawn/git/0"}}}}
+		if hidden {
+			addMount(&req, "/home/ada/lib", bawn.Hidden)
+		}
+		p, err := Layout(req, facts.facts(1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range p.Mounts {
+			if m.Target == "/home/ada/lib" || Below(m.Target, "/home/ada/lib") {
+				got = append(got, m.Kind+" "+m.Target)
+			}
+		}
+		want := []string{KindTmpfs + " /home/ada/lib", KindBindRO + " " + objects}
+		if !hidden {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("hidden %v: %q; want %q", hidden, got, want)
+		}
+	}
+}
+
 func addMount(r *sandbox.Request, p string, access bawn.Access) {
 	r.Session.Isolation.Mounts = append(r.Session.Isolation.Mounts, bawn.Mount{Path: p, Access: access, Why: "test"})
 }

@@ -83,7 +83,7 @@ func TestShownSocketStays(t *testing.T) {
 	const at = "/run/bawn/agent.sock"
 	const evil = `python3 -c 'import socket
 s=socket.socket(socket.AF_UNIX); s.bind("/run/evil.sock"); s.listen()
-c,_=s.accept(); c.recv(999); c.sendall(b"HTTP/1.0 200 OK\r\n\r\nevil")' & sleep 0.5;`
+c,_=s.accept(); c.recv(999); c.sendall(b"HTTP/1.0 200 OK\r\n\r\nevil")' & for i in $(seq 500); do test -S /run/evil.sock && break; sleep 0.04; done;`
 	for _, attack := range []string{
 		"rm -f " + at, evil + "mv -f /run/evil.sock " + at, evil + "ln -f /run/evil.sock " + at, "mv " + at + " /run/x", "mv /run/bawn /run/x", "rm -rf /run/bawn",
 		evil + "mkdir /run/d && ln /run/evil.sock /run/d/agent.sock && mv --exchange /run/d /run/bawn", ": > " + at, "chmod 0 " + at, "ln " + at + " /run/x", "umount " + at, evil + "mount --bind /run/evil.sock " + at,

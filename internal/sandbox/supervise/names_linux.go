@@ -39,13 +39,8 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	return c.settle(v, layout.OpMkdir, p.abs, func() error { return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) })
 }
 
-// tell reports a failure on a read-only mount before it is answered.
-func (c *call) tell(p place, err error) error {
-	if err == unix.EROFS {
-		c.readOnly(p.abs)
-	}
-	return err
-}
+// tell reports a failure that comes of the session's mounts before it is answered.
+func (c *call) tell(p place, err error) error { return c.ofMounts(p.abs, err) }
 
 // mknod carries out mknod(2) and mknodat(2) for what needs no capability.
 func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
@@ -337,10 +332,7 @@ func (c *call) truncate(addr uint64, size int64) error {
 	}
 	fd, err := c.openAt(openRequest{path: abs, flags: unix.O_WRONLY})
 	if err != nil {
-		if err == unix.EROFS {
-			c.readOnly(abs)
-		}
-		return err
+		return c.ofMounts(abs, err)
 	}
 	defer unix.Close(fd)
 	return unix.Ftruncate(fd, size)

@@ -52,10 +52,7 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 	}
 	fd, err := c.openAt(openRequest{path: abs, flags: flags, mode: mode & 0o1777})
 	if err != nil {
-		if err == unix.EROFS {
-			c.readOnly(abs)
-		}
-		return err
+		return c.ofMounts(abs, err)
 	}
 	return c.give(fd, flags&unix.O_CLOEXEC != 0)
 }

@@ -74,6 +74,41 @@ const (
 	bareRemedy    = "make a bare repository in /tmp, or one that is not bare; or change it from outside the session"
 )
 
+// ofMounts reports a write that failed, and returns err, if the session's mounts are why.
+func (c *call) ofMounts(abs string, err error) error {
+	switch {
+	case err == unix.EROFS:
+		c.readOnly(abs)
+	case err == unix.EACCES && c.hidden(path.Clean(abs)):
+		c.s.onDenial(sandbox.Denial{
+			Kind: bawn.Filesystem, Operation: bawn.Write, Resource: path.Clean(abs), Rule: RuleHidden,
+			Reason: "the place is hidden from the session", Remedy: "write in the workspace or in /tmp",
+		})
+	}
+	return err
+}
+
+// hidden reports whether a path lies in a directory that is covered: nobody may enter
+// what covers it.
+func (c *call) hidden(abs string) bool {
+	at := ""
+	for _, t := range c.s.targets {
+		if len(t) > len(at) && layout.Below(abs, t) {
+			at = t
+		}
+	}
+	if at == "" {
+		return false
+	}
+	fd, err := c.openPath(at, unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode == unix.S_IFDIR
+}
+
 // readOnly reports a write that failed on a read-only mount, which only Bawn
 // has made read-only if the host's own mount is writable.
 func (c *call) readOnly(abs string) {

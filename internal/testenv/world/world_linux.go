@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +26,9 @@ var capabilities = []uintptr{
 
 // Enter makes a world's directory, has furnish write what both sides read, runs
 // this program with these arguments as the first process of a new world, and
-// returns its exit code. The world ends with that process, or with this one.
-func Enter(name string, args []string, furnish func(dir string) error) (int, error) {
+// returns its exit code. The world ends with that process, or with this one. Its
+// standard output is out.
+func Enter(name string, args []string, out io.Writer, furnish func(dir string) error) (int, error) {
 	runtime.LockOSThread() // the world dies with the thread that made it
 	defer runtime.UnlockOSThread()
 	dir, err := newDir(name)
@@ -39,7 +41,7 @@ func Enter(name string, args []string, furnish func(dir string) error) (int, err
 	}
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+First, dirVariable+"="+dir)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, os.Stderr
 	cmd.SysProcAttr = namespaces()
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start a world: %w", err)
