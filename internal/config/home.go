@@ -131,7 +131,7 @@ func (c *closer) dir(dir string) {
 		return
 	}
 	if _, listed := c.table[dir]; err != nil || !listed && len(entries) > manyNames {
-		c.hidden = append(c.hidden, at)
+		c.hidden = append(c.hidden, literal(at))
 		return
 	}
 	above := fspath.Below(c.workspace, at)
@@ -156,7 +156,7 @@ func (c *closer) name(below string, kind fs.FileMode) {
 	case slices.ContainsFunc(c.open, func(o string) bool { return fspath.Below(o, at) }):
 		c.dir(below)
 	default:
-		c.hidden = append(c.hidden, at)
+		c.hidden = append(c.hidden, literal(at))
 	}
 }
 
@@ -168,6 +168,12 @@ func (c *closer) isOpen(at string) bool {
 // what agents keep.
 func itself(below string) bool {
 	return slices.ContainsFunc(protect.Hidden(""), func(e *protect.Entry) bool { return fspath.Below("/"+below, "/"+e.Path()) })
+}
+
+// literal is a path in which no character stands for others: such names are hidden with
+// all that look like them.
+func literal(name string) string {
+	return strings.NewReplacer("*", "?", "[", "?", "]", "?", "{", "?", "}", "?", "\\", "?").Replace(name)
 }
 
 // real resolves the links of a path that exists.

@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/devices"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/protect"
 )
 
 // Isolation returns the isolation of a session in the workspace. Where the
@@ -87,7 +88,7 @@ func (c *Config) effective() map[string]reach {
 		}
 	}
 	for _, path := range c.st.shut {
-		all[path] = reach{bawn.Hidden, Place{Via: closedHome}}
+		all[path] = reach{bawn.Hidden, Place{Via: protect.ClosedHome}}
 	}
 	return all
 }
@@ -115,9 +116,6 @@ func (c *Config) mounts(move func(string) string) []bawn.Mount {
 	return out
 }
 
-// closedHome is why a place is hidden that nobody named.
-const closedHome = "the home is closed"
-
 // AgentState begins the reason of a mount in which an agent keeps its own files.
 const AgentState = "the state of "
 
@@ -125,7 +123,7 @@ func (c *Config) why(path string, r reach) string {
 	switch {
 	case path == c.st.paths.workspace && r.at == (Place{}):
 		return "workspace"
-	case slices.Contains(c.st.paths.own, path) || r.at.Via == closedHome:
+	case slices.Contains(c.st.paths.own, path) || r.at.Via == protect.ClosedHome:
 		return r.at.Via
 	}
 	if r.at.ofAgent() && r.access == bawn.Private {

@@ -38,3 +38,7 @@
 // Each file of data has an entry a line, with fields between " | ". Each is read
 // when it is first asked for: a start of bawn that asks for nothing pays nothing.
 package protect
+
+// ClosedHome is why a place of the home is hidden that nobody named: only what programs
+// need of it is shown.
+const ClosedHome = "the home is closed"

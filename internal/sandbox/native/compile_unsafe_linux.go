@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/linux/seccomp"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
@@ -148,9 +149,9 @@ func (c *program) mount(m layout.Mount) {
 	case layout.KindDev:
 		c.dev(m)
 	case layout.KindHideDir:
-		c.cover(m.Target, layout.HiddenDir)
+		c.cover(m, layout.HiddenDir)
 	case layout.KindHide:
-		c.cover(m.Target, layout.HiddenFile)
+		c.cover(m, layout.HiddenFile)
 	}
 }
 
@@ -209,9 +210,13 @@ func tmpfsOptions(sizeMB int64, mode uint32) string {
 }
 
 // cover hides a place. The cover comes from a read-only mount, so that its
-// owner, the guest, can't open it up with chmod.
-func (c *program) cover(target, with string) {
-	c.Call("hide "+target, unix.SYS_MOUNT, at(with), at(target), 0, unix.MS_BIND, 0)
+// owner, the guest, can't open it up with chmod. What is gone again in a closed home
+// needs none: only names that were there at the start are hidden.
+func (c *program) cover(m layout.Mount, with string) {
+	step := c.Call("hide "+m.Target, unix.SYS_MOUNT, at(with), at(m.Target), 0, unix.MS_BIND, 0)
+	if m.Why == protect.ClosedHome {
+		step.Ignoring(unix.ENOENT)
+	}
 }
 
 // dev builds a minimal /dev and makes it read-only; devices stay usable.
