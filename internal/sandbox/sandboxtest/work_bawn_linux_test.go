@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -35,7 +36,13 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 	bawn := append(buildBawn(t), flags...)
 	run := append(slices.Clip(bawn), "--")
 	// With caches of its own every workspace compiles the standard library again.
-	work := keeping(bawn, Wrapped(append(slices.Clip(bawn), "--caches", "shared", "--")...))
+	work := keeping(bawn, func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
+		words := append(slices.Clip(bawn), "--caches", "shared")
+		if shelf := argv[len(argv)-1]; strings.Contains(shelf, "/bawn-test-") {
+			words = append(words, "--ro", shelf) // it lies in the closed home
+		}
+		return Wrapped(append(words, "--")...)(dir, stdin, argv...)
+	})
 	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), work, known) })
 	if len(flags) == 0 && !testenv.Short() { // it takes a while, and shows what the kernel does
 		t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), work, known) })
