@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,7 @@ func busy(t *testing.T, s *mcp.ClientSession) (stop func() time.Duration) {
 			begun := time.Now()
 			if text, failed := invoke(t, s, "good__echo", nil); failed {
 				t.Errorf("the good server: %s", text)
+				_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1) // what it waits for
 				return
 			}
 			slowest = max(slowest, time.Since(begun))
@@ -98,7 +100,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 		"a line, no end": {"endless-line", "echo", "during the call", Limits{Message: 4 << 20}},
 		"hangs":          {"new", "slow", "has not answered within 200ms; the call was taken back", Limits{Call: 200 * time.Millisecond}},
 		"stands still":   {"new", "frozen", "has not answered within 200ms", Limits{Call: 200 * time.Millisecond, Probe: 100 * time.Millisecond}},
-		"16 MB at once":  {"new", "big", "during the call", Limits{Message: 4 << 20}},
+		"6 MB at once":   {"new", "big", "during the call", Limits{Message: 1 << 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +110,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 				t.Fatal(text)
 			}
 			stop := busy(t, s)
-			text, failed := invoke(t, s, "bad__"+tt.tool, map[string]any{"n": 16 << 20})
+			text, failed := invoke(t, s, "bad__"+tt.tool, map[string]any{"n": 6 << 20})
 			if slowest := stop(); slowest > 5*time.Second {
 				t.Errorf("the good server took %v", slowest)
 			}

@@ -58,8 +58,9 @@ func (c *clients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			overloaded(w, fmt.Sprintf("%d clients have a session, and all are in use; end one", maxClients))
 			return
 		}
-		c.next.ServeHTTP(w, r)
-		c.begun(w.Header().Get(sessionHeader))
+		defer c.made()
+		c.next.ServeHTTP(&opening{w, c}, r)
+		c.begun(w.Header().Get(sessionHeader)) // if it has sent nothing
 		return
 	}
 	c.mu.Lock()
@@ -101,15 +102,43 @@ func (c *clients) begin() bool {
 	return true
 }
 
-// begun counts a session that was made, if one was.
-func (c *clients) begun(id string) {
+// made ends what begin began.
+func (c *clients) made() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.opening--
-	if id != "" {
+}
+
+// begun knows a session that was made, if one was.
+func (c *clients) begun(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id != "" && c.used[id] == nil {
 		c.used[id] = &use{last: time.Now()}
 	}
 }
+
+// An opening answers a request that begins a session. The session is known before its
+// client learns its name, so that the client's next request is counted.
+type opening struct {
+	http.ResponseWriter
+	c *clients
+}
+
+// WriteHeader sends the name of the session.
+func (o *opening) WriteHeader(status int) {
+	o.c.begun(o.Header().Get(sessionHeader))
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends the name of the session with the first bytes.
+func (o *opening) Write(p []byte) (int, error) {
+	o.c.begun(o.Header().Get(sessionHeader))
+	return o.ResponseWriter.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (o *opening) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // count counts requests of a session, or none of one that is not known.
 func (c *clients) count(u *use, n int) {

@@ -92,6 +92,46 @@ func post(t *testing.T, at, session, body string) *http.Response {
 	return res
 }
 
+// TestKnownAtOnce: a request that a client sends as soon as it knows its session's name is
+// counted, though the request that began the session has not ended.
+func TestKnownAtOnce(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	var c *clients
+	c = newClients(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Get(sessionHeader); id != "" {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if u := c.used[id]; u == nil || u.open != 1 {
+				t.Errorf("%+v is known of the session", u)
+			}
+			close(asked)
+			return
+		}
+		w.Header().Set(sessionHeader, "s")
+		w.WriteHeader(http.StatusOK)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		<-asked
+	}))
+	c.front = mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Body.Close()
+	if got := status(t, s.URL, first.Header.Get(sessionHeader), ""); got != http.StatusOK {
+		t.Errorf("the second request: %d", got)
+	}
+}
+
 // TestBusy: where every session is in use, a new one is refused until one is free.
 func TestBusy(t *testing.T) {
 	t.Parallel()

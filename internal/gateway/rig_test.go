@@ -144,7 +144,7 @@ func (r *rig) connect(t testing.TB, c *mcp.Client, version string) *mcp.ClientSe
 
 func invoke(t testing.TB, s *mcp.ClientSession, tool string, args map[string]any) (text string, isError bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
