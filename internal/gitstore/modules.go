@@ -312,6 +312,9 @@ func (s *Store) endLinks(ctx context.Context) error {
 		kind, but := "submodule", "\"git submodule update --init\" fetches it"
 		if path.Dir(l.to) == "worktrees" {
 			kind, but = "worktree", "its branch is published"
+			if s.Copy {
+				but = "\"bawn apply --branch\" takes over what was committed there"
+			}
 		}
 		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was a %s of the session's, which your repository does not have: %s", l.dir, kind, but))
 	}
