@@ -111,7 +111,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 			}
 			stop := busy(t, s)
 			text, failed := invoke(t, s, "bad__"+tt.tool, map[string]any{"n": 6 << 20})
-			if slowest := stop(); slowest > 5*time.Second {
+			if slowest := stop(); slowest > 20*time.Second { // a busy machine stands still for seconds
 				t.Errorf("the good server took %v", slowest)
 			}
 			if !failed || !strings.Contains(text, tt.want) {
@@ -128,7 +128,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 // times at once.
 func TestServersThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	const limit, machines = 300 * time.Millisecond, 10 * time.Second // a busy machine's share
+	const limit, machines = 300 * time.Millisecond, 20 * time.Second // a busy machine's share
 	r := newRig(t, Server{Name: "good", Start: program("new")}, Server{Name: "bad", Start: program("deaf"), Limits: Limits{Call: limit, Probe: time.Minute}})
 	s := r.client(t, versions[1], nil)
 	if _, err := s.ListTools(t.Context(), nil); err != nil || len(r.told("started")) != 2 {
