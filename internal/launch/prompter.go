@@ -107,6 +107,6 @@ func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
 func SessionQuestion(e *Env, s *runner.Session) policy.Question {
 	return policy.Question{
 		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Contained, Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Unprotected: s.Isolation.Unprotected, ConnectionAsks: s.ConnectionAsks, Project: s.Project,
+		Unprotected: s.Isolation.Unprotected, ConnectionAsks: s.ConnectionAsks, Copy: s.Copy != "", Project: s.Project,
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +238,37 @@ func TestKeysNeverCollide(t *testing.T) {
 			t.Fatalf("%+v and %+v: same key %t, same question %t", a, b, a.key() == b.key(), same)
 		}
 	})
+}
+
+// TestKeyOfEachField: no two questions that differ in a field share an answer.
+func TestKeyOfEachField(t *testing.T) {
+	q := Question{}
+	none := q.key()
+	v := reflect.ValueOf(&q).Elem()
+	for i := range v.NumField() {
+		field, name := v.Field(i), v.Type().Field(i).Name
+		if name == "Action" { // see TestKey
+			continue
+		}
+		switch field.Kind() {
+		case reflect.Bool:
+			field.SetBool(true)
+		case reflect.String:
+			field.SetString("x")
+		case reflect.Int, reflect.Uint8:
+			field.Set(reflect.ValueOf(1).Convert(field.Type()))
+		case reflect.Slice:
+			field.Set(reflect.ValueOf([]string{"x"}))
+		case reflect.Struct:
+			field.Field(0).SetBool(true)
+		default:
+			t.Fatalf("%s is a %v; say here how it differs", name, field.Kind())
+		}
+		if q.key() == none {
+			t.Errorf("%s is not part of the key", name)
+		}
+		field.SetZero()
+	}
 }
 
 func TestCache(t *testing.T) {

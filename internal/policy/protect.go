@@ -69,7 +69,7 @@ func (k *knowledge) protectedPath(q *Question, op bawn.Operation, lower string) 
 	home := strings.ToLower(q.Home)
 	protected := k.protected()
 	protected.each(lower, func(pr *protection) bool {
-		if pr.speaks(q, op) && strings.Contains(lower, pr.literal) && pr.covers(lower, home, false) && !pr.opened(q, lower) && !pr.deep(q, lower) {
+		if pr.speaks(q, op) && strings.Contains(lower, pr.literal) && pr.covers(lower, home, false) && !pr.opened(q, op, lower) && !pr.deep(q, lower) {
 			found = pr
 			return false
 		}
@@ -82,7 +82,7 @@ func (k *knowledge) protectedPath(q *Question, op bawn.Operation, lower string) 
 func (k *knowledge) protectedPattern(q *Question, op bawn.Operation, lower string) (found *protection, ok bool) {
 	home := strings.ToLower(q.Home)
 	for _, pr := range k.protected().list {
-		if (found == nil || !pr.plain) && pr.speaks(q, op) && pr.covers(lower, home, true) && !pr.opened(q, lower) {
+		if (found == nil || !pr.plain) && pr.speaks(q, op) && pr.covers(lower, home, true) && !pr.opened(q, op, lower) {
 			if found = pr; !pr.plain {
 				break
 			}
@@ -96,10 +96,12 @@ func (pr *protection) speaks(q *Question, op bawn.Operation) bool {
 	return system && (op != bawn.Read || pr.reads)
 }
 
-// opened reports whether the user has opened a name for the project, in which the
-// path lies.
-func (pr *protection) opened(q *Question, lower string) bool {
-	if len(q.Unprotected) == 0 || pr.name == "" || !slices.Contains(q.Unprotected, pr.name) {
+// opened reports whether a path lies in the project and may have its name there: because
+// the user has opened the name, or because the change stays in a copy until a human
+// applies it.
+func (pr *protection) opened(q *Question, op bawn.Operation, lower string) bool {
+	onCopy := q.Copy && !pr.reads && (op == bawn.Write || op == bawn.Create || op == bawn.Delete)
+	if !onCopy && (pr.name == "" || !slices.Contains(q.Unprotected, pr.name)) {
 		return false
 	}
 	inner := Question{Workspace: strings.ToLower(q.Workspace), Home: strings.ToLower(q.Home)}

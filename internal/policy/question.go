@@ -28,6 +28,9 @@ type Question struct {
 	// Unprotected are names of the table that the user has opened for the workspace,
 	// as protect.Key writes them.
 	Unprotected []string
+	// Copy says that the session works on a copy of the workspace. What would be protected
+	// there against writing is held back when a human applies the copy.
+	Copy bool
 	// Project says that the workspace holds no home directory: names of logins count at
 	// its top alone (protect.Login).
 	Project bool
@@ -76,7 +79,7 @@ type key struct {
 	mode                                                             bawn.Mode
 	autonomy                                                         bawn.Autonomy
 	contained                                                        bawn.Contained
-	covered, connectionAsks, project                                 bool
+	covered, connectionAsks, copy, project                           bool
 	taint                                                            Taint
 }
 
@@ -84,7 +87,7 @@ func (q *Question) key() key {
 	k := key{
 		resource: q.Action.Resource, dir: q.Action.Dir, workspace: q.Workspace, home: q.Home, system: q.System,
 		kind: q.Action.Kind, operation: q.Action.Operation, mode: q.Mode, autonomy: q.Autonomy,
-		contained: q.Contained, covered: q.Covered, connectionAsks: q.ConnectionAsks, project: q.Project, taint: q.Taint,
+		contained: q.Contained, covered: q.Covered, connectionAsks: q.ConnectionAsks, copy: q.Copy, project: q.Project, taint: q.Taint,
 	}
 	if len(q.Action.Args) > 0 {
 		k.args = joined(q.Action.Args)

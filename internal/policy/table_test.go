@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,6 +81,38 @@ func TestUnprotected(t *testing.T) {
 		if v := ask(file, ".npmrc"); v != bawn.Deny {
 			t.Errorf("%s, outside of the project: %v", file, v)
 		}
+	}
+}
+
+// TestOnCopy: a session on a copy of the workspace may write any name of the table there,
+// but for the places of credentials, and as little elsewhere as any other.
+func TestOnCopy(t *testing.T) {
+	p := must(New(nil, Options{}))
+	ask := func(op bawn.Operation, file string, onCopy bool) bawn.Verdict {
+		q := fileQuestion(op, file)
+		q.Copy = onCopy
+		return p.Decide(q).Verdict
+	}
+	for _, name := range []string{".envrc", "sub/.envrc", ".vscode/tasks.json", ".claude/settings.json", ".npmrc"} {
+		file := tableProject + "/" + name
+		for _, op := range []bawn.Operation{bawn.Write, bawn.Create, bawn.Delete} {
+			if v := ask(op, file, true); v == bawn.Deny {
+				t.Errorf("%v %s on a copy: %v", op, name, v)
+			}
+			if v := ask(op, file, false); v != bawn.Deny {
+				t.Errorf("control: %v %s in the workspace itself: %v", op, name, v)
+			}
+		}
+	}
+	for _, file := range []string{"/home/ada/.envrc", "/home/ada/.bashrc", "/srv/.envrc", tableProject + "/../other/.envrc", tableProject + "/.ssh/id_ed25519", tableProject + "/.netrc"} {
+		if v := ask(bawn.Write, filepath.Clean(file), true); v != bawn.Deny {
+			t.Errorf("%s: %v", file, v)
+		}
+	}
+	q := fileQuestion(bawn.Exec, "echo x >.envrc")
+	q.Action.Kind, q.Copy = bawn.Command, true
+	if d := p.Decide(q); d.Verdict == bawn.Deny {
+		t.Errorf("a command that writes .envrc on a copy: %+v", d)
 	}
 }
 
