@@ -89,7 +89,7 @@ type watcher struct {
 	t *testing.T
 
 	mu      sync.Mutex
-	seen    bytes.Buffer
+	seen    strings.Builder // read often while much arrives
 	anew    int
 	status  Status
 	notices []string

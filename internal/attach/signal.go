@@ -33,13 +33,17 @@ func Signal(dir string, e Entry, name string) error {
 	return p.signal(sig)
 }
 
+// endPatience is how long a host may take to record the end of its session, publish
+// what git has and remove what it made, on a busy machine.
+const endPatience = 15 * time.Second
+
 // end is the end without grace. A host that does not obey in time is killed,
 // and its guest with it: that end is not in the log.
 func (p *process) end() error {
 	if err := twice(p.signal); err != nil {
 		return notRunning(err)
 	}
-	if p.wait(patience) {
+	if p.wait(endPatience) {
 		return nil
 	}
 	return notRunning(p.signal(syscall.SIGKILL))

@@ -106,6 +106,7 @@ func TestServeEndsThoughItsInputDoesNot(t *testing.T) {
 
 // TestWritesEnd writes to a pipe that nobody reads.
 func TestWritesEnd(t *testing.T) {
+	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +114,9 @@ func TestWritesEnd(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	l := newLines(io.NopCloser(strings.NewReader("")), w, 1000)
-	l.bound, l.patience = w.SetWriteDeadline, 100*time.Millisecond
+	l.bound, l.patience = w.SetWriteDeadline, time.Second
 	soon := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		t.Cleanup(cancel)
 		return ctx
 	}

@@ -171,7 +171,11 @@ func TestHostMustAgree(t *testing.T) {
 			t.Parallel()
 			var seen saw
 			r := newRawRig(t, seen.recorder, func(r *rig) { r.target.Port = tt.port })
-			got := r.raw("GET /a HTTP/1.1\r\nHost: " + tt.host + "\r\n\r\nGET /b HTTP/1.1\r\nHost: " + tt.host + "\r\n\r\n")
+			answers := 1
+			if tt.want == "200" {
+				answers = 2
+			}
+			got := r.rawFor("GET /a HTTP/1.1\r\nHost: "+tt.host+"\r\n\r\nGET /b HTTP/1.1\r\nHost: "+tt.host+"\r\n\r\n", answers)
 			codes := statusCodes(got)
 			if tt.want == "200" {
 				if codes != "200,200" || strings.Count(seen.String(), "Host: "+authority(r.target)+"\r\n") != 2 {

@@ -208,7 +208,10 @@ func (r *rig) conn() net.Conn {
 
 // raw sends bytes and returns what comes back until it has been quiet for a
 // while: an end of what the guest sends would end its requests.
-func (r *rig) raw(text string) string {
+func (r *rig) raw(text string) string { return r.rawFor(text, 1) }
+
+// rawFor is raw that waits for so many answers.
+func (r *rig) rawFor(text string, answers int) string {
 	conn := r.conn()
 	if _, err := io.WriteString(conn, text); err != nil && r.target.TLS {
 		r.t.Log(err)
@@ -216,7 +219,7 @@ func (r *rig) raw(text string) string {
 	var out []byte
 	for part := make([]byte, 64<<10); ; {
 		quiet := 20 * time.Second
-		if whole(out) {
+		if whole(out) >= answers {
 			quiet = 100 * time.Millisecond
 		}
 		conn.SetReadDeadline(time.Now().Add(quiet))
@@ -228,18 +231,19 @@ func (r *rig) raw(text string) string {
 	}
 }
 
-// whole reports whether no answer has only begun.
-func whole(out []byte) bool {
+// whole counts answers. It is 0 while one has only begun.
+func whole(out []byte) (n int) {
 	for in := bufio.NewReader(bytes.NewReader(out)); ; {
 		answer, err := http.ReadResponse(in, nil)
 		if err == nil {
 			_, err = io.Copy(io.Discard, answer.Body)
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) || len(out) == 0 {
-			return false
+			return 0
 		}
+		n++ // or what is no answer
 		if _, more := in.Peek(1); err != nil || more != nil {
-			return true
+			return n
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 type WorkRunner func(dir string, stdin io.Reader, argv ...string) (stdout, stderr string, code int)
 
 // WorkTimeout ends a piece of work that hangs.
-const WorkTimeout = 60 * time.Second
+const WorkTimeout = 3 * time.Minute
 
 // Work does ordinary development work twice, unsandboxed and through run, each
 // time in a fresh copy of the same tree. It fails t wherever standard output,
