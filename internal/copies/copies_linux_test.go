@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
-	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/plant"
 	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -117,32 +117,13 @@ func (w *world) differs(t *testing.T, c *checkpoint.Checkpoint) (names []string)
 	return names
 }
 
-// plants are a file for each protected name.
-func plants() (list []string) {
-	entries := protect.Project()
-	for i := range entries {
-		e := &entries[i]
-		if e.Class == protect.Credential || strings.HasPrefix(e.Path(), ".git/") || e.Path() == ".git" {
-			continue // a git directory never leaves a copy
-		}
-		name := strings.ReplaceAll(e.Path(), "*", "x")
-		if e.Dir() {
-			name += "/f"
-		}
-		list = append(list, name)
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(p string) bool { // of a directory a name below it stands for both
-		return slices.ContainsFunc(list, func(o string) bool { return strings.HasPrefix(o, p+"/") })
-	})
-}
-
 // TestPlants: every name that the host would execute or obey is held back, at the top
 // and, but for names of logins, below. Without the filter each of them arrives.
 func TestPlants(t *testing.T) {
 	w := newWorld(t)
 	upper := w.upper(t)
 	var all []string
-	for _, p := range plants() {
+	for _, p := range plant.Names() {
 		all = append(all, p)
 		if put(t, upper, p); strings.Contains(p, ".vscode") || strings.Contains(p, ".envrc") {
 			put(t, upper, "deep/er/"+p)
