@@ -54,7 +54,7 @@ func Standard(environ []string, passFile string) (Options, error) {
 	return o, err
 }
 
-// asker returns the function that reads the passphrase, or nil if there is none.
+// asker returns the function that reads the passphrase.
 func asker(value, fd, file string) (func(bool) ([]byte, error), error) {
 	switch {
 	case value != "":

@@ -55,8 +55,8 @@ type Options struct {
 	// a passphrase opens the vault's own identity.
 	Identity string
 	// Passphrase returns the passphrase; it is called at most once, and its answer is
-	// zeroed after use. anew is set when a new vault is made. Nil means that nobody can
-	// be asked.
+	// zeroed after use. anew is set when a new vault is made. Nil means that the
+	// process can't ask the user.
 	Passphrase func(anew bool) ([]byte, error)
 	Now        func() time.Time
 	// Wait limits one call of the keyring, which may ask the user; 0 means two minutes.
