@@ -23,12 +23,12 @@ func newAttachCommand(e *launch.Env) *cobra.Command {
 		Use:   "attach [flags] [SESSION]",
 		Short: "Come to a session that runs in the background",
 		Long: `Come to a session that was started with --detach or --attachable, from this
-terminal: what it shows is restored, and what you type is its. Others may be
+terminal: you see its screen, and it gets what you type. Others may be
 there at the same time; the window is as large as the smallest of yours.
 
 Ctrl-] and then d leaves the session, which goes on; so does closing the
-terminal. The exit code is the session's, or 0 after leaving it. A session is
-named by its ID or by the beginning of it, and need not be if there is one only.`,
+terminal. The exit code is the session's, or 0 after leaving it. Name a
+session by its ID or the beginning of it; with only one you need no name.`,
 		Example: `  bawn attach
   bawn attach k3xr
   bawn attach --read-only k3xr
@@ -38,7 +38,7 @@ named by its ID or by the beginning of it, and need not be if there is one only.
 			return attachTo(e, strings.Join(args, ""), keys, readOnly)
 		},
 	}
-	c.Flags().StringVar(&keys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave the session: one or several, as d or ctrl-], with commas between; none for none")
+	c.Flags().StringVar(&keys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave the session: one or several, as d or ctrl-], separated by commas; \"none\" turns them off")
 	c.Flags().BoolVar(&readOnly, "read-only", false, "look on, without typing; Ctrl-C leaves")
 	c.ValidArgsFunction = completeSessions(e, func(s attach.Entry) bool { return s.Hosted && s.State == attach.Running }, 1)
 	verb.CompleteFlags(c, map[string]func() []string{"detach-keys": verb.Fixed(attach.DefaultDetachKeys, "ctrl-p,ctrl-q", "none")})

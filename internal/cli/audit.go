@@ -43,8 +43,8 @@ func newAuditQuery(e *launch.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Show records, the newest last",
-		Long: "Show records as a table. On a terminal ids are shortened, which --session takes too, and long texts\n" +
-			"are cut to its width, with the number of characters left out; elsewhere, and with --json, nothing is.",
+		Long: "Show records as a table. On a terminal IDs are shortened (--session takes short ones), and long texts\n" +
+			"are cut to its width, with the number of characters left out. In a pipe or file, and with --json, nothing is cut.",
 		Example: "  bawn audit query --session 5f2c --kind network\n" +
 			"  bawn audit query --resource '*.ssh*' --verdict deny --limit 0\n" +
 			"  bawn audit query --since 2026-09-01T08:00:00Z --json | jq .event.resource",

@@ -45,10 +45,10 @@ here. The first line is the verdict; with --all come each trial, and a table of
 what every provider enforces, attribute by attribute, with the reason where that
 is in part or nothing, and the one command that mends it.
 
-What other engines can do is known until the machine is booted again, or the
-engine becomes another one; --fresh tries it anew. The exit code is 1 when no
-provider can enforce the default profile here, or not the one that your
-configuration names.`,
+What other engines can do is remembered until the machine is booted again or the
+engine changes; --fresh tries it again. The exit code is 1 when no
+provider can enforce the default profile here, or if the one that your
+configuration names can't.`,
 		Example: "  bawn doctor\n  bawn doctor --all\n  bawn doctor --fresh\n  bawn doctor --json",
 		Args:    verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -57,8 +57,8 @@ func newGitListCommand(e *launch.Env) *cobra.Command {
 
 func newGitKeepCommand(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "keep PATH", Short: "Make a repository yours that a session has made",
-		Long: `Make a repository yours that a session has made at PATH.
+		Use: "keep PATH", Short: "Take over a repository that a session has made",
+		Long: `Take over the repository that a session has made at PATH.
 
 Its commits, branches, tags, HEAD and index are checked and taken over. Of its
 configuration it gets the remotes and what its branches follow: hooks, filters and
@@ -74,7 +74,7 @@ func newGitDiscardCommand(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "discard REF|PATH|SESSION", Short: "Remove what a session has left in git",
 		Long: `Remove what a session has left in git: one of its refs, a repository that it has
-made, or all that is kept of it. The files of a repository stay, and so does the
+made, or everything that it has left. The files of a repository stay, and so does the
 empty .git in it.`,
 		Example:           "  bawn git discard refs/bawn/k3xr.../heads/main\n  bawn git discard ./vendor/lib\n  bawn git discard k3xr",
 		Args:              onePath,

@@ -25,8 +25,8 @@ func newKillCommand(e *launch.Env) *cobra.Command {
 		Use:   "kill [flags] SESSION...",
 		Short: "End sessions",
 		Long: `End sessions, whether they run in the background or at a terminal: their
-command is told to (SIGTERM), and whatever is left of the guest after five
-seconds is killed. With --signal KILL nothing is waited for.
+command gets SIGTERM, and what is left of the guest after five seconds is
+killed. --signal KILL does not wait.
 
 Another signal is passed on to the session's command. The exit code is 0 if
 every session ended, or got its signal, and 1 otherwise.`,

@@ -25,7 +25,7 @@ func newLogsCommand(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs [flags] [SESSION]",
 		Short: "Show what a session in the background wrote",
-		Long: fmt.Sprintf(`Show what a session wrote that was started with --detach or --attachable: the
+		Long: fmt.Sprintf(`Show the output of a session that was started with --detach or --attachable: the
 last %d to %d MiB of it, kept for %d hours after its end.
 
 A terminal is shown the session's colours and its cursor's movements; without

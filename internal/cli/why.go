@@ -28,11 +28,10 @@ func newWhyCommand(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why [flags] [SESSION|PATH]",
 		Short: "Say what was refused last, why, and what would allow it",
-		Long: `Say what a session has refused last: of what, by which rule, why, and what
-would allow it. A guest learns this of its own session, and with PATH which rule
-hides a place from it: the kernel refuses that, so that no refusal is seen.
-Outside the audit log is read; without SESSION it is the session that was
-refused something last.`,
+		Long: `Say what a session has refused last, by which rule, why, and what would allow it.
+Inside, a guest sees the refusals of its own session. With PATH it learns which
+rule hides a place, which the kernel does without a recorded refusal. Outside, the
+audit log is read; without SESSION it is the session with the latest refusal.`,
 		Example: "  bawn why\n  bawn why ~/Documents/letter\n  bawn why --last 1 --json\n  bawn why k3xr",
 		Args:    atMostOneSession,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -4,9 +4,9 @@
 //
 // The guest's requests are parsed, judged and written anew. No byte of a
 // request line, a header or a JSON body reaches the engine as the guest wrote
-// it, except the contents of archives and of attached streams. What is not
-// known is refused, in Docker's own form of errors. A container is the guest's
-// if the broker has made it for this session; all others do not exist for it.
+// it, except the contents of archives and of attached streams. Unknown requests and
+// fields are refused, with errors in Docker's own form. A guest sees only containers that
+// the broker has made for this session.
 //
 // Requests follow the Docker Engine API (v1.40 to v1.47), as its OpenAPI
 // document describes it.
@@ -26,59 +26,59 @@ import (
 // labelPrefix begins labels that no guest may set: those of package maker.
 const labelPrefix = "dev.bawn."
 
-// Roles of what the broker makes at the engine.
+// Roles of the objects that the broker makes at the engine.
 const (
 	RoleChild  = "child"  // a container, a volume that a guest asked for
 	RoleHolder = "holder" // keeps the network of a session's containers
 )
 
-// A Guard decides actions and records them: guard.Guard's Check.
+// A Guard decides an action and records the decision, as guard.Guard.Check does.
 type Guard func(ctx context.Context, a bawn.Action) bawn.Decision
 
-// A Network is where a session's containers are. Its methods may be called
-// from any goroutine.
+// A Network is the network of a session's containers. Its methods may be called from any
+// goroutine.
 type Network interface {
-	// Mode is the network mode of every container: "container:ID" of the one
-	// whose network they share. The first call may make that, of an image that is
-	// present.
+	// Mode returns the network mode of every container: "container:ID" of the container
+	// whose network they share. The first call may make that container from image, which
+	// must be present.
 	Mode(ctx context.Context, image string) (string, error)
-	// Dial connects to a TCP port of that network's loopback.
+	// Dial connects to a TCP port on the loopback of that network.
 	Dial(port uint16) (*os.File, error)
-	// Listen takes a TCP port of the guest's own loopback, any free one for 0.
+	// Listen listens on a TCP port of the guest's loopback; 0 means any free port.
 	Listen(port uint16) (*net.TCPListener, error)
 }
 
-// Options say whom a broker serves and what its containers may use.
+// Options describe the session that a broker serves, and what its containers may use.
 type Options struct {
 	Engine  string       // the engine's UNIX socket, absolute
-	Session bawn.Session // its Isolation.Resources bound the sum of all containers
+	Session bawn.Session // its Isolation.Resources limit all containers together
 	Maker   maker.Maker
 	View    View
-	// Dir is a directory of this session's own, not seen by the guest, for files
-	// that containers are given.
+	// Dir is a directory of this session that the guest can't see. It holds files that
+	// containers get.
 	Dir     string
 	Network Network // nil: containers have an empty network, and publish no port
 	Guard   Guard
-	// Pull lets images be fetched, which the engine does, outside of the
-	// session's network: each is put to the guard as a connection to its registry.
+	// Pull permits fetching images. The engine fetches them, outside of the session's
+	// network. The guard decides each fetch as a connection to the image's registry.
 	Pull bool
-	// Refused is called with what was refused, the rule and the reason. It may be nil.
+	// Refused is called for each refusal. It may be nil.
 	Refused func(Refusal)
-	// Program is bawnd's path: started with WatchArgument, it ends the containers
-	// where this process is killed. "" leaves them to the next Sweep.
+	// Program is the path of bawnd. Started with WatchArgument, it ends the containers if
+	// this process is killed. If Program is "", the next Sweep ends them.
 	Program string
-	Log     io.Writer // what went wrong beside requests; nil for nowhere
+	Log     io.Writer // for errors that no request reports; may be nil
 	Now     func() time.Time
 }
 
-// A View is what containers may be given of what the guest sees, as copies.
+// A View is the part of the guest's file system from which containers may get copies.
 // The zero View gives nothing.
 type View struct {
-	// Open opens the root as the guest sees it (O_PATH), hidden places and masked
-	// files as they are there.
+	// Open opens the guest's root directory (O_PATH). Hidden places and masked files
+	// are as the guest sees them.
 	Open func() (*os.File, error)
-	// Below are the directories of the guest that are copied from: its workspace,
-	// and its /tmp where that is its own. The first one is the workspace.
+	// Below are the guest's directories that may be copied: first the workspace, then
+	// /tmp if it is the guest's own.
 	Below []string
 }
 

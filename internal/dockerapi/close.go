@@ -30,9 +30,9 @@ func isStatus(err error, status int) bool {
 	return errors.As(err, &e) && e.Status == status
 }
 
-// Close ends every request and stream, and removes what was made for the
-// session, but not what holds its network, whose owner does. It reports what it
-// could not remove. It may be called more than once.
+// Close ends every request and stream, and removes what the broker has made for the
+// session. It does not remove a Holder, which its owner closes. The error names what
+// could not be removed. Close may be called more than once.
 func (b *Broker) Close() error {
 	b.mu.Lock()
 	if b.closed {

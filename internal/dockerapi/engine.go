@@ -46,8 +46,9 @@ type engine struct {
 	minor int // of the API version, 0 until it is known
 }
 
-// Find returns the UNIX socket of the engine: as configured, as DOCKER_HOST says
-// or where one usually listens. It errs where that is no socket of this machine.
+// Find returns the path of the engine's UNIX socket: the configured one, that of
+// DOCKER_HOST, or the usual one. An address that is not a socket of this machine is an
+// error.
 func Find(configured string, getenv func(string) string) (string, error) {
 	socket := configured
 	if host := getenv("DOCKER_HOST"); socket == "" && host != "" {
@@ -64,7 +65,8 @@ func Find(configured string, getenv func(string) string) (string, error) {
 	return socket, nil
 }
 
-// Reach says whether the engine answers, in words that the broker speaks.
+// Reach returns an error if the engine does not answer, or has no API version that the
+// broker speaks.
 func Reach(ctx context.Context, socket string) error {
 	e := newEngine(socket)
 	defer e.client.CloseIdleConnections()
@@ -88,7 +90,7 @@ func (e *engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", e.socket)
 }
 
-// version is what the engine and the broker both speak.
+// version returns the API version that the engine and the broker both speak.
 func (e *engine) version(ctx context.Context) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

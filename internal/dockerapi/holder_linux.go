@@ -22,17 +22,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// A Holder keeps the network of a session's containers where they can't use the guest's
-// network. It is a container with this network only, which runs nothing but Bawn's own
-// program. Its zero value makes nothing: set the fields first.
+// A Holder keeps the network of a session's containers if they can't use the guest's
+// network. It is a container that has only this network and runs only Bawn's own program.
+// Set all fields before the first call.
 type Holder struct {
 	Engine  string // the engine's UNIX socket
 	Session string
 	Maker   maker.Maker
 	Program string // absolute path of bawn, a static program
-	Dir     string // of this session's own, not seen by the guest
-	// Network is how containers reach others by name; nil for not at all. Serve is
-	// given its sockets then, which it closes.
+	Dir     string // a directory of this session that the guest can't see
+	// Network describes the network by name; nil means that containers reach no other
+	// host. If it is set, Serve gets its sockets and closes them.
 	Network *layout.Network
 	Serve   func(*sandbox.GuestNetwork) error
 	Guest   sandbox.Loopback
@@ -45,7 +45,8 @@ type Holder struct {
 
 var _ Network = (*Holder)(nil)
 
-// Mode makes the holder, of any image: none of its programs is run.
+// Mode makes the holder from image and returns its network mode. No program of the image
+// is run.
 func (h *Holder) Mode(ctx context.Context, image string) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +126,7 @@ func (h *Holder) listen() (int, error) {
 	return fd, nil
 }
 
-// accept waits for the process that the engine calls pid.
+// accept waits for the connection of the process that the engine reports as pid.
 func accept(listener, pid int) (*os.File, error) {
 	fds := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	for end := time.Now().Add(shortTime); ; {
@@ -148,7 +149,7 @@ func accept(listener, pid int) (*os.File, error) {
 	}
 }
 
-// A holderBody is what the engine is told of the holder.
+// A holderBody is the engine's request body for the holder.
 type holderBody struct {
 	Image       string
 	User        string
@@ -180,7 +181,7 @@ func (h *Holder) body(image string) *holderBody {
 	return b
 }
 
-// Dial connects to a port of the containers' loopback.
+// Dial connects to a TCP port of the containers' loopback.
 func (h *Holder) Dial(port uint16) (*os.File, error) {
 	h.mu.Lock()
 	g := h.inside
@@ -191,7 +192,7 @@ func (h *Holder) Dial(port uint16) (*os.File, error) {
 	return g.Dial(port)
 }
 
-// Listen takes a port of the guest's loopback.
+// Listen listens on a TCP port of the guest's loopback.
 func (h *Holder) Listen(port uint16) (*net.TCPListener, error) { return listenAt(h.Guest, port) }
 
 // listenAt makes a listener of what a guest's Listen returns.

@@ -25,17 +25,17 @@ const (
 	RuleUnguarded = "builtin:docker-unguarded" // no guard to ask
 )
 
-// A Refusal says why the broker did not do something. It is told to the guest,
-// so it names no path outside the workspace.
+// A Refusal says why the broker refused a request. The guest reads it, so it names no
+// path outside the workspace.
 type Refusal struct {
 	Status int    // of HTTP
 	Rule   string // one of the rules above, or the guard's
 	Reason string // lower case, no period
 	Remedy string // what to do; "" for nothing
-	What   string // the request: method and path, as the guest may read them
+	What   string // the request's method and path
 }
 
-// Error is the refusal in one line.
+// Error returns the refusal in one line.
 func (r *Refusal) Error() string {
 	text := fmt.Sprintf("bawn refused this: %s (rule %s)", r.Reason, r.Rule)
 	if r.Remedy != "" {
@@ -55,13 +55,13 @@ func (r *Refusal) status(code int) *Refusal {
 	return r
 }
 
-// missing is the answer about everything that is not the session's, whether it exists or
-// not.
+// missing returns the answer for objects that the session does not have. It is the same
+// whether another session has them or not.
 func missing(kind, name string) *Refusal {
 	return refuse(RuleOwn, "", "no such %s in this session: %.100q", kind, name).status(http.StatusNotFound)
 }
 
-// An engineError is what the engine answered in place of doing what it was told.
+// An engineError is an error that the engine answered.
 type engineError struct {
 	Status  int
 	Message string

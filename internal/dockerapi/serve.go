@@ -26,8 +26,8 @@ const (
 	answerTime  = time.Minute // in which a guest has to read one
 )
 
-// A Broker serves one session. New makes it, Serve serves it, Close ends
-// everything that it has made.
+// A Broker serves the Docker API to one session. Close removes everything that it has
+// made.
 type Broker struct {
 	o         Options
 	engine    *engine
@@ -62,7 +62,8 @@ type Broker struct {
 	watcher  *watcher // once there is something to end
 }
 
-// New checks the options. Nothing is asked of the engine yet.
+// New returns a broker, or an error if the options are wrong. It does not contact the
+// engine.
 func New(o Options) (*Broker, error) {
 	switch {
 	case o.Session.ID == "" || o.Maker == (maker.Maker{}) || o.Engine == "":
@@ -91,7 +92,7 @@ func New(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// Serve answers at l until Close, and closes it.
+// Serve serves requests at l until Close, which closes l.
 func (b *Broker) Serve(l net.Listener) error {
 	err := b.server.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {

@@ -20,17 +20,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// A Finding is what a trial of an engine has shown.
+// A Finding is the result of a trial of an engine.
 type Finding struct {
-	Engine  string // what makes its containers, in words
+	Engine  string // its runtime and version, for the user
 	Escapes bool   // a container of a guest's making reaches files of the kernel's
-	Untried string // why it is not known; "" where it is
+	Untried string // why the trial could not be made; "" if it was made
 }
 
-// Safe reports whether a guest's containers may be made by the engine.
+// Safe reports whether the engine may make a guest's containers.
 func (f Finding) Safe() bool { return !f.Escapes && f.Untried == "" }
 
-// Remedy is what to do about an engine that is not safe.
+// Remedy tells the user how to mend an engine that is not safe.
 const Remedy = "upgrade runc to 1.2.8, 1.3.3 or newer (Debian, Ubuntu: the security update of runc or containerd.io) and start the engine again"
 
 func (f Finding) String() string {
@@ -46,10 +46,9 @@ func (f Finding) String() string {
 // trialTime bounds a trial.
 const trialTime = 40 * time.Second
 
-// Trial finds out whether a container gets out of what the engine makes, with a
-// container that has no network, no capability and nothing of the host's. What
-// is found is kept in cache, unless that is "", as long as engine, runtime and
-// boot stay the same.
+// Trial finds out whether a container can escape from the engine. It starts a container
+// without network, capabilities and files of the host. cache is a file that keeps the
+// result while engine, runtime and boot stay the same; "" keeps nothing.
 func Trial(ctx context.Context, socket, cache string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()

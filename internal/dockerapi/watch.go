@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// WatchArgument is the first word by which bawnd becomes a watcher.
+// WatchArgument is the first argument that makes bawnd a watcher.
 const WatchArgument = "@containers"
 
 // A watcher is a process that ends the broker's containers if the broker is killed:
@@ -77,9 +77,9 @@ const (
 )
 
 // Watch is the main function of a watcher process and returns its exit code.
-// args are the engine's socket and the session. life is read until its end,
-// which means that the broker is gone, or until a byte, which means that
-// nothing is to be done.
+// args are the engine's socket and the session's ID. Watch reads life. At its end the
+// broker is gone, and Watch removes the containers. A byte means that nothing has to be
+// removed.
 func Watch(args []string, life io.Reader) int {
 	if len(args) != 2 || !sessionForm().MatchString(args[1]) {
 		return 2

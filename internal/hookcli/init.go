@@ -42,10 +42,10 @@ Hooks are written for this project: the git repository around the working direct
 or else that directory. --user writes it for all projects of yours, --managed for
 everybody on this machine, where the agent has such settings and nobody but root
 can take them out. What is your own is left as it is, to the byte, and --undo
-gives every file back as it was. The same twice changes nothing.
+gives every file back as it was. A second run changes nothing.
 
-Hooks are no wall: most agents go on where one comes too late. What contains an
-agent is the sandbox of "bawn run -- AGENT"; what stays uncovered is said here.
+Hooks do not contain an agent: most agents go on if a hook is late. The sandbox
+of "bawn run -- AGENT" contains it. The command says what stays uncovered.
 
 With --check the exit code is 0 if all is in place, and 1 if not.`,
 		Args: verb.NoArgs,
@@ -62,7 +62,7 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	flags.StringArrayVar(&f.agents, "agent", nil, "only this one, installed or not; may be given again")
 	flags.BoolVar(&f.user, "user", false, "for all projects of this user")
 	flags.BoolVar(&f.managed, "managed", false, "for everybody on this machine (root)")
-	flags.BoolVar(&f.stay, "no-sandbox", false, "let their commands run where they are, and be asked about most; without it an allowed one runs in a sandbox of its own")
+	flags.BoolVar(&f.stay, "no-sandbox", false, "let agents' commands run without a sandbox, and ask about most of them; without this flag an allowed command runs in a sandbox of its own")
 	flags.BoolVar(&f.undo, "undo", false, "take back what was written")
 	flags.BoolVar(&f.check, "check", false, "write nothing; say whether all is in place")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written")

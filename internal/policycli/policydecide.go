@@ -37,8 +37,8 @@ An action has "kind" (filesystem, network, command, tool) and one resource:
 "path", "host", "url", "tool", or "resource" for any of them. It may have
 "operation" (read, write, create, delete, exec, connect, call), "cwd",
 "workspace", "home", "system", "mode", "autonomy", "contained", "untrusted",
-"private", "session", "agent", and an "id", which is handed back; what is not
-said is as the flags say. A line that is no action is denied.
+"private", "session", "agent", and an "id", which is handed back; the flags
+give what an action leaves out. A line that is no action is denied.
 
 The rules of the project are those of each action's workspace. Files are read
 once, when they are first needed.

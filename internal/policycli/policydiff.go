@@ -28,8 +28,8 @@ func newPolicyDiff(e *launch.Env) *cobra.Command {
 differs: first what becomes reachable, then what no longer is. The corpus is a
 file of actions, one a line: command lines, or JSON objects as "bawn policy
 decide" reads them; "#" begins a comment line. Without one, the examples of both
-files and of the built-in rules and dangers are the corpus. Each file is decided
-by together with the built-in rules alone; /dev/null is a file without rules.
+files and of the built-in rules and dangers are the corpus. Each file counts
+together with the built-in rules alone; /dev/null is a file without rules.
 
 The exit code is 1 if something becomes reachable, 0 if not.`,
 		Example: `  bawn policy diff ~/.config/bawn/policy.toml new.toml

@@ -24,9 +24,9 @@ func NewPolicyExplain(e *launch.Env) *cobra.Command {
 		Use:   "explain [flags] ACTION | -- COMMAND ARG...",
 		Short: "Show each step of a decision, and what would change it",
 		Long: `Print how the policy decides an action: every command that a line would run,
-below what runs it, the form that proves it or why none does, which rules and
-entries speak, and what would lead to another answer: a rule, the containment,
-a mode. A rule is suggested only after it was tried.
+the form that proves it harmless or why none does, which rules and entries apply,
+and what would change the answer: a rule, the containment, a mode. A rule is
+suggested only after it was tried.
 
 ACTION is a command line or, with --kind, a path, a host or a tool. Several
 arguments are one command with its arguments. Nothing is run or recorded.`,

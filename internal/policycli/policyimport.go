@@ -28,8 +28,8 @@ func NewPolicyImport(e *launch.Env) *cobra.Command {
   gemini  policies (TOML) and settings.json of Gemini CLI
   cadre   cadre.config.json of Cadre (isolation)
 
-Nothing is widened: what has no exact equal is narrowed or left out. Each item
-that was is printed to standard error with its file, line and reason. What is a
+Nothing is widened: what has no exact equal is narrowed or left out. Each such
+item is printed to standard error with its file, line and reason. What is a
 setting and no rule stands at the end as a comment; --config prints only that.
 
 The exit code is 0 if everything was carried over, 1 if something was not, and

@@ -193,8 +193,8 @@ func NewLearnedExport(e *launch.Env) *cobra.Command {
 		Use:   "export",
 		Short: "Write what applies by itself as rules of a policy file",
 		Long: `Write rules for what was learned so surely that it applies, of the lowest
-priority. A rule can't be limited to the directories of a shape: one that allows
-and would hold for others is written as a comment, unless --wide is given.`,
+priority. Rules can't be limited to directories: a rule that would allow more
+than was learned is written as a comment, unless --wide is given.`,
 		Example: "  bawn policy learned export > learned.toml\n  bawn policy check learned.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -25,8 +25,8 @@ func NewPolicyShow(e *launch.Env) *cobra.Command {
 		Use:   "show",
 		Short: "List the rules that are in force, in the order in which they win",
 		Long: `List the rules in force here: the built-in ones and those of the files that
-"bawn policy check" names. What no rule can allow, dangerous commands and
-protected paths, is no rule: "bawn policy explain" names it where it counts.`,
+"bawn policy check" names. Dangerous commands and protected paths
+are not rules: "bawn policy explain" names them where they count.`,
 		Example: "  bawn policy show --source user\n  bawn policy show --kind command --json",
 		Args:    verb.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"commands.md":      "| `--host-port PORT` | service on this machine's loopback",
+		"commands.md":      "| `--host-port PORT` | port of this machine's loopback",
 		"configuration.md": "| `isolation.provider` | \"\", \"native\"",
 		"exit-codes.md":    "| 126 | denied",
 		"agents.md":        "| Claude Code | `.claude/settings.local.json` | `~/.claude/settings.json` |",

@@ -36,9 +36,9 @@ const answerLong = `%s. A question is named by its ID, or by as much of its
 beginning as is unique, four characters or more; "bawn approvals" lists what is
 pending.
 
-The exit code is 0 if every answer counts, 1 if somebody was first or the time
-is up (who and what is said), 2 for an unknown ID, 126 if you may not
-answer: a guest never can.`
+The exit code is 0 if every answer counts, 1 if another answer came first
+or the time is up (the output says which), 2 for an unknown ID, 126 if you may
+not answer; a guest never may.`
 
 // scopes are the flags that say how long an answer holds.
 type scopes struct{ once, session, good bool }
@@ -102,7 +102,7 @@ func newAnswer(e *Env, s side) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&flags.once, "once", false, "for this action alone (the default, but where the question says that its answer holds longer)")
+	f.BoolVar(&flags.once, "once", false, "for this action alone (the default, unless the question says that its answer holds longer)")
 	f.BoolVar(&flags.session, "session", false, "for exactly this action until the session ends")
 	f.BoolVar(&flags.good, s.good, false, s.goodHelp)
 	f.StringVar(&why, "why", "", "`text` for the log, and for the guest where it is a no")

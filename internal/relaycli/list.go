@@ -20,11 +20,11 @@ func newApprovals(e *Env) *cobra.Command {
 		Use:   "approvals",
 		Short: "See what guests ask, and answer",
 		Long: `Show what is pending on a screen that updates itself, and answer with one key:
-y once, s for the session, a always, n no, N never. What "always" and "never"
-would keep is shown, and wants to be confirmed.
+y once, s for the session, a always, n no, N never. The rule that
+"always" or "never" would make is shown first, and you confirm it.
 
-Where the output is no terminal, or with --plain, it is a list; --json writes
-one JSON object a line, and with --watch each change from then on. NO_COLOR
+Without a terminal, or with --plain, the command prints a list. --json writes
+one JSON object a line; with --watch it goes on and writes each change. NO_COLOR
 turns colours off.`,
 		Example: "  bawn approvals\n  bawn approvals --json | jq -r .id\n  bawn approvals --watch --json",
 		Args: func(c *cobra.Command, args []string) error {

@@ -107,7 +107,7 @@ func newServe(e *Env) *cobra.Command {
 		Long: `Run the relay, which carries what guests ask to you and your answers back. It
 decides nothing and runs nothing. There is one a user: this one takes over from
 the one that runs. A session that has to ask and has no terminal starts one by
-itself, but not after "bawn serve --stop". What is pending outlives its end.`,
+itself, but not after "bawn serve --stop". Pending questions survive its end.`,
 		Example: "  bawn serve -d --listen 127.0.0.1:7443                 # the page at https://localhost:7443\n" +
 			"  bawn serve -d --listen 0.0.0.0:7443 --name box.local  # and for your phone\n" +
 			"  bawn serve --status\n  bawn serve --stop                                     # no relay runs until you start one\n" +

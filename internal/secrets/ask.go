@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PassphraseFD names the variable that says on which descriptor a passphrase
-// can be read.
+// PassphraseFD is the environment variable that names the descriptor from which a
+// passphrase is read.
 const PassphraseFD = "BAWN_PASSPHRASE_FD"
 
-// Standard returns the options of the human's own vault: the index in
-// $XDG_CONFIG_HOME/bawn, else ~/.config/bawn, the files in $XDG_STATE_HOME/bawn,
-// else ~/.local/state/bawn. environ is this process's environment. The
+// Standard returns the options of the user's own vault. The index is in
+// $XDG_CONFIG_HOME/bawn (default ~/.config/bawn), the files are in
+// $XDG_STATE_HOME/bawn (default ~/.local/state/bawn). environ is this process's environment. The
 // passphrase comes from passFile, a file that only the user can read, from the
 // descriptor that BAWN_PASSPHRASE_FD names, or from the controlling terminal. A
 // variable that holds the passphrase itself is refused.
@@ -54,7 +54,7 @@ func Standard(environ []string, passFile string) (Options, error) {
 	return o, err
 }
 
-// asker returns where a passphrase comes from, nil for nowhere.
+// asker returns the function that reads the passphrase.
 func asker(value, fd, file string) (func(bool) ([]byte, error), error) {
 	switch {
 	case value != "":
@@ -129,7 +129,8 @@ func Unattended(bool) ([]byte, error) {
 			"run the command without a session of its own, or let the human keep the vault in a keyring or with an identity file (bawn secret set --identity FILE)")
 }
 
-// AskTwice asks for something new that is not shown, and wants the same again.
+// AskTwice reads a new value from a terminal twice without showing it. Two different
+// values are an error.
 func AskTwice(tty *os.File, prompt, again string) ([]byte, error) {
 	texts, err := ask(tty, prompt, again)
 	if err != nil {
@@ -144,7 +145,7 @@ func AskTwice(tty *os.File, prompt, again string) ([]byte, error) {
 }
 
 // Ask reads a line from a terminal without showing it, at most maxLine bytes.
-// An interrupt or a termination leaves the terminal as it was and is an error.
+// SIGINT or SIGTERM restores the terminal and is an error.
 func Ask(tty *os.File, prompt string) ([]byte, error) {
 	texts, err := ask(tty, prompt)
 	if err != nil {
@@ -156,8 +157,8 @@ func Ask(tty *os.File, prompt string) ([]byte, error) {
 // maxLine is the longest line that a terminal hands over (termios(3)).
 const maxLine = 4096
 
-// ask asks one or several questions. The echo is off before the first is
-// there and until the last is answered, so nothing that is typed early shows.
+// ask asks one or several questions. The echo is off from before the first question
+// until the last answer, so that text typed early is not shown.
 func ask(tty *os.File, prompts ...string) ([][]byte, error) {
 	fd := int(tty.Fd())
 	before, err := unix.IoctlGetTermios(fd, getTermios)

@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sigv4"
 )
 
-// The defaults of an access key's binding.
+// Default host, file and format of an access key's binding.
 const (
 	AWSHost   = "*.amazonaws.com"
 	AWSFile   = "~/.aws/credentials"
@@ -48,7 +48,7 @@ var (
 // ReadKey returns an access key as the vault keeps it. The text is one profile
 // of a credentials file, lines of NAME=VALUE as variables have them, JSON as
 // "aws sts" or a credential_process prints it, or ID:SECRET[:TOKEN]. The
-// caller zeroes both; an error quotes nothing of the text.
+// caller zeroes text and the result. An error quotes nothing of the text.
 func ReadKey(text []byte) ([]byte, error) {
 	text = bytes.TrimSpace(text)
 	var parts [][]byte
@@ -113,7 +113,7 @@ func keyFromLines(text []byte) [][]byte {
 	return parts
 }
 
-// AskKey asks for the parts of an access key on a terminal, unseen.
+// AskKey reads the parts of an access key from a terminal without showing them.
 func AskKey(tty *os.File, name string) ([]byte, error) {
 	parts, err := ask(tty, fmt.Sprintf("Access key id of %s (not shown): ", name), "Secret access key (not shown): ", "Session token (not shown; empty if there is none): ")
 	for _, p := range parts {
@@ -170,7 +170,8 @@ func sharesPart(placeholder string, c sigv4.Credential) bool {
 	return false
 }
 
-// parts are a placeholder's that stand alone in a file, or the placeholder.
+// parts returns the parts of a placeholder that a file has one by one, or the whole
+// placeholder.
 func parts(b bawn.Binding) []string {
 	c, err := sigv4.ParseCredential([]byte(b.Placeholder))
 	if b.Place != bawn.Signed || err != nil {
@@ -183,7 +184,7 @@ func parts(b bawn.Binding) []string {
 	return out
 }
 
-// variables are a binding's, with what the guest finds in them.
+// variables returns the variables of a binding with their values for the guest.
 func variables(b bawn.Binding) []string {
 	if b.Place != bawn.Signed {
 		return []string{b.Env + "=" + b.Placeholder}

@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// Bind lets a secret be put into requests as b says. Binding the same twice is
-// an error, as is a place or a file that two secrets would share.
+// Bind permits a secret to be put into requests as b says. The same binding twice is an
+// error, and so is a place or a file that another secret has.
 func (v *Vault) Bind(ctx context.Context, b bawn.Binding) error {
 	if err := bindable(b); err != nil {
 		return err
@@ -89,10 +89,10 @@ func agrees(like, b bawn.Binding) bool {
 		same(like.File, b.File) && same(like.Format, b.Format) && same(like.Env, b.Env)
 }
 
-// Bindings returns the bindings of the named secrets for one session, each
-// with a placeholder. All bindings of a secret have the same one, and no two
-// calls make the same. It loads the values, so what has to be asked is asked
-// here. A name without a binding is an error: nothing could be done with it.
+// Bindings returns the bindings of the named secrets for one session, each with a
+// placeholder. All bindings of a secret have the same placeholder; each call makes new
+// ones. It loads the values, so it may ask for the passphrase. A name without a binding
+// is an error.
 func (v *Vault) Bindings(ctx context.Context, names []string) ([]bawn.Binding, error) {
 	idx, err := v.index()
 	if err != nil {
@@ -127,9 +127,8 @@ func (v *Vault) Bindings(ctx context.Context, names []string) ([]bawn.Binding, e
 	return out, nil
 }
 
-// Lend returns the value for one use in a session (bawn.SecretSource). It
-// looks at the index each time: a binding that was taken away, or a secret
-// that was removed, is refused from then on, and a new value is used. The
+// Lend returns the value for one use in a session (bawn.SecretSource). It reads the index
+// each time: it refuses a removed binding or secret, and returns a changed value. The
 // caller must not keep the Secret, and need not zero it.
 func (v *Vault) Lend(ctx context.Context, session string, b bawn.Binding) (bawn.Secret, error) {
 	if session == "" {

@@ -8,8 +8,8 @@
 // A file of the vault begins with a line that says which value it is, so files that were
 // exchanged are refused.
 //
-// What holds for values: they are in no argument, no variable, no log and no
-// error text. The package's own copies lie in separate memory that is locked if
+// No value is in an argument, a variable, a log or an error text. The package's own
+// copies lie in separate memory that is locked if
 // RLIMIT_MEMLOCK permits it (Vault.Notes says if not), left out of core dumps,
 // and zeroed by Remove and Close. The keyring's library and age pass values
 // through the Go heap, as strings or buffers that the runtime frees without

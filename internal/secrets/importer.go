@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// A Find is a credential that could be imported.
+// A Find is a credential that Look or LookEnv found and Import can import.
 type Find struct {
 	Name     string // the name it would have in the vault
 	From     string // the file or variable it stands in
@@ -39,8 +39,8 @@ var Sources = []Source{
 	{AWSFormat, AWSFile, awsLogins},
 }
 
-// Look returns the credentials in one file; file is the source's own where it
-// is "". The file stays as it is. An absent file is fs.ErrNotExist.
+// Look returns the credentials in one file without changing it. If file is "", the
+// source's usual file is read. If the file does not exist, the error is fs.ErrNotExist.
 func (s Source) Look(file, home string) ([]Find, error) {
 	if file == "" {
 		file = s.File
@@ -75,7 +75,7 @@ func (s Source) Look(file, home string) ([]Find, error) {
 	return out, nil
 }
 
-// bindings says where a client sends what it found.
+// bindings returns the hosts and places to which a client sends the credential.
 func (s Source) bindings(l login, file string) []bawn.Binding {
 	b := bawn.Binding{Host: l.host, Place: l.place, File: file, Format: s.Kind}
 	switch {
@@ -112,8 +112,8 @@ func freeName(finds []Find, text string) string {
 	}
 }
 
-// LookEnv returns the key in a variable of environ, bound as the table of
-// well-known services says, or else to nothing.
+// LookEnv returns the key in a variable of environ, with the bindings of that variable
+// in the table of well-known services. An unknown variable has no bindings.
 func LookEnv(environ []string, variable string) (Find, error) {
 	for i := len(environ) - 1; i >= 0; i-- {
 		value, ok := strings.CutPrefix(environ[i], variable+"=")
@@ -129,9 +129,9 @@ func LookEnv(environ []string, variable string) (Find, error) {
 	return Find{}, failure("give the name of a variable that is set here", "the variable %q is not set or empty", variable)
 }
 
-// Import sets and binds what was found. A name that is there already is an
-// error, unless replace is set: then its value is replaced and its bindings
-// stay. What can't be bound is kept without that binding; the errors say so.
+// Import stores and binds finds. A name that exists is an error, unless replace is set:
+// then its value is replaced and its bindings stay. A credential that can't be bound is
+// stored without that binding, and the error says so.
 func (v *Vault) Import(ctx context.Context, finds []Find, replace bool) error {
 	idx, err := v.index()
 	if err != nil {
@@ -157,5 +157,5 @@ func (v *Vault) Import(ctx context.Context, finds []Find, replace bool) error {
 	return errors.Join(errs...)
 }
 
-// Absent reports whether an error of Look says that there is no such file.
+// Absent reports whether an error of Look means that the file does not exist.
 func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -87,7 +87,7 @@ func (idx *index) find(name string) *record {
 	return nil
 }
 
-// commit lets a name mean a value that is in its store now.
+// commit makes a name refer to a value that its store has.
 func (idx *index) commit(r record, now time.Time) {
 	idx.dropPending(r.ID)
 	now = now.UTC().Truncate(time.Second)
@@ -205,7 +205,7 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
 }
 
-// check holds the records to what this package writes, and says which is not.
+// check returns an error that names the first record that this package would not write.
 func (idx *index) check() (int, error) {
 	if len(idx.Secrets) > maxSecrets {
 		return 0, fmt.Errorf("it has %d secrets; want %d at most", len(idx.Secrets), maxSecrets)

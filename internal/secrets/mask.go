@@ -16,8 +16,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// A Mask is a file that a guest sees in place of the human's own: its other
-// settings, and placeholders for credentials.
+// A Mask is a file that a guest sees in place of the user's own file. It has the user's
+// other settings, and placeholders in place of credentials.
 type Mask struct {
 	Target  string // absolute
 	Content []byte
@@ -30,12 +30,12 @@ const maskMode = 0o400
 // maxReal is the largest file that is read for its settings, in bytes.
 const maxReal = 1 << 20
 
-// Masks returns the files and variables of one session: what Bindings gave,
-// written the way each file's clients read it. Where the human has such a file
-// its other settings are kept. A bound credential in it becomes its
-// placeholder; any other is left out. A file that can't be understood is
-// written anew with only the placeholders, and a note says so. The notes are
-// for the human; they name files and hosts, no values.
+// Masks returns the files and variables with the placeholders of one session. bindings
+// come from Vault.Bindings. A file has the format that its clients read. If the user has
+// such a file, its other settings are kept, a bound credential becomes its placeholder,
+// and other credentials are left out. A file that can't be parsed is replaced by one with
+// only the placeholders, and a note says so. The notes are for the user; they name files
+// and hosts, not values.
 func Masks(bindings []bawn.Binding, home string) (masks []Mask, env, notes []string, err error) {
 	byFile := map[string][]bawn.Binding{}
 	for _, b := range bindings {
@@ -77,7 +77,8 @@ func expand(file, home string) string {
 	return file
 }
 
-// envNotes warn of variables: they are the last resort.
+// envNotes returns warnings about placeholders in variables, which every process of the
+// session can read.
 func envNotes(env []string) []string {
 	var notes []string
 	for _, e := range env {
@@ -215,7 +216,7 @@ func concrete(b bawn.Binding, first string) (string, error) {
 	return first + b.Host[1:], nil
 }
 
-// userOf is the user a client shall send, where the file has or needs one.
+// userOf returns the user name that a client sends, if the file has or needs one.
 func userOf(b bawn.Binding, real string) string {
 	switch {
 	case b.Name != "":

@@ -35,13 +35,13 @@ var prefixes = []string{
 	"lin_api_", "ntn_", "secret_", "figd_", "r8_", "pplx-", "ABSK",
 }
 
-// Placeholder returns what a guest holds in place of value: its issuer's
-// prefix, the same length unless that is too short to be unguessable, random
-// letters and digits of the same kinds, and the same punctuation. It shares no
-// 6 bytes in a row with what is random in the value. A JSON Web Token (RFC
-// 7519) becomes one that can be decoded, with the times of the value and no
-// other claim. An access key of AWS becomes one with the same parts. Nothing
-// marks it as a placeholder. Checksums of issuers are not imitated.
+// Placeholder returns the text that a guest gets in place of value. It has the issuer's
+// prefix, random letters and digits of the same kinds, and the same punctuation. It has
+// the same length, unless that is too short to be unguessable. It shares no 6 bytes in a
+// row with the random part of the value. The placeholder of a JSON Web Token (RFC 7519)
+// can be decoded and has the times of the value, but no other claim of it. That of an AWS
+// access key has the same parts. Nothing marks it as a placeholder. Checksums of issuers
+// are not imitated.
 func Placeholder(value []byte) (string, error) {
 	if c, err := sigv4.ParseCredential(value); err == nil {
 		for try := range 40 {

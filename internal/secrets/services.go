@@ -15,8 +15,8 @@ import (
 //go:embed services.txt
 var servicesText string
 
-// Service returns the bindings of the key that a well-known variable holds,
-// without a secret's name, or none.
+// Service returns the bindings of the key in a well-known variable, without a secret's
+// name. An unknown variable has none.
 func Service(variable string) []bawn.Binding {
 	all, err := parseServices(servicesText)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // Unbound returns the value of a secret for Bawn's own use, such as the address
-// that notices are sent to. One that is bound is for guests, and refused: what
-// is lent to them is not used for anything else.
+// that notices are sent to. It refuses a secret that has bindings: such a secret is for
+// guests, and used for nothing else.
 func (v *Vault) Unbound(ctx context.Context, name string) (bawn.Secret, error) {
 	idx, err := v.index()
 	if err != nil {

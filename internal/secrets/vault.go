@@ -29,7 +29,7 @@ const (
 // ErrNotFound says that the vault has no secret of that name.
 var ErrNotFound = errors.New("no such secret")
 
-// An Error is a failure with what to do about it.
+// An Error is an error with a hint for the user on how to mend it.
 type Error struct {
 	Err  error
 	Hint string
@@ -50,21 +50,23 @@ type Options struct {
 	StateDir  string   // holds the encrypted files in "vault"; absolute, made if missing
 	Environ   []string // of this very process: says whether there is a session bus
 	Store     string   // for new secrets: Keyring, File, or "" for the first that is there
-	// Identity is a file with an age identity that opens the encrypted files,
-	// 0600 and the user's own; "" is what the index names, or a passphrase.
+	// Identity is the path of an age identity file that opens the encrypted files. It
+	// belongs to the user and has mode 0600. If it is "", the index names the file, or
+	// a passphrase opens the vault's own identity.
 	Identity string
-	// Passphrase is asked at most once. Its answer is zeroed after use. With anew
-	// it is for a vault that is made now. Nil means that no human can be asked.
+	// Passphrase returns the passphrase; it is called at most once, and its answer is
+	// zeroed after use. anew is set when a new vault is made. Nil means that the
+	// process can't ask the user.
 	Passphrase func(anew bool) ([]byte, error)
 	Now        func() time.Time
-	// Wait bounds one call of the keyring, which may ask the human; 0 is two minutes.
+	// Wait limits one call of the keyring, which may ask the user; 0 means two minutes.
 	Wait time.Duration
 
 	work    int            // scrypt's cost as log2; 0 is age's own
 	keyring func() keeping // in place of the system's; tests only
 }
 
-// keeping is what a store does for values, by an id that never comes back.
+// keeping is a store of values by id. An id is never used again.
 type keeping interface {
 	put(ctx context.Context, id string, value []byte) error
 	get(ctx context.Context, id string) ([]byte, error) // the caller zeroes it
@@ -88,8 +90,8 @@ type Vault struct {
 
 var _ bawn.SecretSource = (*Vault)(nil)
 
-// Open returns the vault at the places of o. It reads the index and refuses
-// one that it does not understand; it opens no store and asks nothing yet.
+// Open returns the vault in the directories of o. It reads the index and returns an
+// error if it can't parse it. It opens no store and asks for no passphrase yet.
 func Open(o Options) (*Vault, error) {
 	if !filepath.IsAbs(o.ConfigDir) || !filepath.IsAbs(o.StateDir) || o.Now == nil {
 		return nil, fmt.Errorf("the vault's places are %q and %q; want absolute paths, and a clock", o.ConfigDir, o.StateDir)
@@ -124,7 +126,7 @@ func (v *Vault) IdentityFile() (string, error) {
 	return idx.Files.Identity, nil
 }
 
-// An Entry is what the vault tells of a secret.
+// An Entry describes a secret without its value.
 type Entry struct {
 	Name     string         `json:"name"`
 	Store    string         `json:"store"`
@@ -147,9 +149,9 @@ func (v *Vault) List() ([]Entry, error) {
 	return out, nil
 }
 
-// Set keeps value under name, in the store where the name was before or else
-// in the one of Options. It is durable when Set returns, and where Set fails,
-// or dies at any moment, the name means what it meant before.
+// Set stores value under name: in the store that already has the name, or else in that
+// of Options. The value is durable when Set returns. If Set fails, or the process dies,
+// the name keeps its earlier value.
 func (v *Vault) Set(ctx context.Context, name string, value bawn.Secret) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -191,8 +193,8 @@ func (v *Vault) Set(ctx context.Context, name string, value bawn.Secret) error {
 	return err
 }
 
-// storeFor decides which store name goes to, and makes it ready: what has to
-// be asked is asked before the index is locked.
+// storeFor returns the store for name and opens it, so that questions to the user come
+// before the index is locked.
 func (v *Vault) storeFor(ctx context.Context, idx *index, name string) (string, error) {
 	store := v.opts.Store
 	if r := idx.find(name); store == "" && r != nil {
@@ -239,7 +241,7 @@ func (v *Vault) Get(ctx context.Context, name string) (bawn.Secret, error) {
 	return v.value(ctx, idx, r)
 }
 
-// value returns a record's value and holds it for the next time.
+// value returns a record's value and caches it.
 func (v *Vault) value(ctx context.Context, idx *index, r *record) (bawn.Secret, error) {
 	if l := v.holds(r.ID); l != nil {
 		return bawn.NewSecret(l.bytes), nil
@@ -280,9 +282,9 @@ func (v *Vault) hold(id string, value []byte) *locked {
 	return l
 }
 
-// Remove forgets a secret, its value and its bindings. Where the value can't
-// be deleted from its store the name is gone and the error says so; the next
-// change tries again.
+// Remove deletes a secret, its value and its bindings. If the value can't be deleted
+// from its store, the name is gone all the same and the error says so. The next change
+// of the vault tries again.
 func (v *Vault) Remove(ctx context.Context, name string) error {
 	id := ""
 	left, err := v.change(ctx, func(idx *index) error {
@@ -300,7 +302,8 @@ func (v *Vault) Remove(ctx context.Context, name string) error {
 	return left[id]
 }
 
-// Notes say, once each, in what the vault falls short of its promise here.
+// Notes returns, once each, how this machine protects values less than the package
+// promises, for example that swap may see them.
 func (v *Vault) Notes() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -313,7 +316,7 @@ func (v *Vault) note(text string) {
 	}
 }
 
-// Close zeroes every value that was handed out. Later calls load them anew.
+// Close zeroes every value that the vault has returned. Later calls load values again.
 func (v *Vault) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

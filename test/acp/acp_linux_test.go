@@ -1,7 +1,6 @@
-// Package acp_test puts a hostile agent between the real bawn and an editor
-// that does what it is asked: what the agent wants reaches files and programs
-// outside of its sandbox where the editor serves it alone, and not through
-// `bawn acp`.
+// Package acp_test runs a hostile agent with an editor that carries out every request.
+// Served by the editor directly, the agent reaches files and programs outside of its
+// sandbox. Through `bawn acp` it does not.
 package acp_test
 
 import (
@@ -32,8 +31,8 @@ func TestMain(m *testing.M) {
 // patience ends a command that hangs.
 const patience = time.Minute
 
-// agent waits for the prompt, makes each request of a file, a line each, and
-// ends the turn with the answers.
+// agent waits for the prompt, makes the requests of a file, one a line, and ends the turn
+// with the answers.
 func agent(file string) int {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -90,7 +89,7 @@ func newAccount(t *testing.T) *account {
 
 var check = testhome.Check
 
-// requests are what the agent wants, by what came of it.
+// requests returns the agent's requests, by the name of their effect.
 func (r *account) requests() []string {
 	edit := func(path string) string {
 		return fmt.Sprintf(`fs/write_text_file {"sessionId":"s","path":%q,"content":"written\n"}`, path)
@@ -111,8 +110,8 @@ func (r *account) requests() []string {
 	}
 }
 
-// talk is an editor: it starts a line, prompts, serves what it is asked, says
-// yes to every question, and returns the agent's answers.
+// talk acts as the editor: it starts the command line, sends a prompt, carries out the
+// agent's requests, says yes to every question, and returns the agent's answers.
 func (r *account) talk(line ...string) (answers []string, questions int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -161,7 +160,7 @@ type message struct {
 	}
 }
 
-// serve does what an editor is asked, without a thought.
+// serve carries out a request of the agent without any check.
 func (r *account) serve(in io.Writer, m *message) (asked int) {
 	result := `{}`
 	switch p := m.Params; m.Method {
@@ -183,7 +182,7 @@ func (r *account) serve(in io.Writer, m *message) (asked int) {
 	return asked
 }
 
-// effects are what is to be seen from outside, and what the agent was told.
+// effects returns which effects can be seen from outside or in the agent's answers.
 func (r *account) effects(answers []string) map[string]bool {
 	there := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	told := strings.Join(answers, "\n")
@@ -262,7 +261,7 @@ func TestAgentEndsWithItsEditor(t *testing.T) {
 	}
 }
 
-// sleeps reports whether the agent of a test is there.
+// sleeps reports whether a process of the test's agent with this word runs.
 func sleeps(word string) bool {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range list {

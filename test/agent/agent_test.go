@@ -1,7 +1,7 @@
-// Package agent_test runs real coding agents, installed from npm, whose model
-// is a script: it makes them work in the workspace, and do what a guest may not,
-// or not without a question. Without a sandbox all of it happens; inside "bawn run" only
-// some, and the agent goes on and comes to its end.
+// Package agent_test runs real coding agents from npm. A script plays their model. It
+// makes them work in the workspace, and try what a guest may not do, or not without a
+// question. Without a sandbox all of it succeeds. Inside "bawn run" the forbidden part
+// fails, and the agent still finishes its task.
 package agent_test
 
 import (
@@ -23,7 +23,7 @@ import (
 // mark is what the agent adds to its settings.
 const mark = "   "
 
-// everything is what the script makes an agent do, by the effect.
+// everything returns the steps of the script, by their effect.
 func (y *account) everything() []any {
 	return []any{
 		"echo written > inside.txt",
@@ -168,7 +168,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// programs builds ours.
+// programs builds bawn and the scripted model, and returns their paths.
 func programs(t *testing.T) (bawn, model string) {
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "landlock", "seccomp", "notify")
 	bin := fixtureDir(t)
@@ -209,7 +209,7 @@ func (y *account) want(t *testing.T, names ...string) {
 	}
 }
 
-// checkAudit wants each refusal that Bawn itself pronounced in the log.
+// checkAudit checks that the log has each refusal that Bawn itself made.
 func (y *account) checkAudit(t *testing.T, bawn string) {
 	t.Helper()
 	log := y.run(t, bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny", "--agent", y.agent.Name)

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// An editor speaks the Agent Client Protocol as one that thinks of nothing: it
-// opens a session, prompts, writes and starts what it is asked to, and has its
-// human say yes, but to what refuses finds in the question.
+// An editor speaks the Agent Client Protocol without any check of its own. It opens a
+// session, sends a prompt, and writes files and starts programs as the agent asks. It says
+// yes to every question, unless refuses matches it.
 type editor struct {
 	y       *account
 	refuses []string // of what the human says no to, a part

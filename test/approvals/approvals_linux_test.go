@@ -1,6 +1,6 @@
-// Package approvals_test asks and answers with the real programs: a guest that
-// wants more, its human at a terminal and elsewhere, and the relay between
-// them, which dies.
+// Package approvals_test tests questions and answers with the real programs: a guest that
+// asks, a person who answers at a terminal and elsewhere, and a relay between them, which
+// is also killed.
 package approvals_test
 
 import (

@@ -1,4 +1,3 @@
-// Package crash_test kills what a session consists of, at random moments and at
-// work, and compares afterwards what was executed with what was answered and
-// recorded.
+// Package crash_test kills processes of sessions at random moments. Afterwards it compares
+// the commands that ran with the answers that were given and with the log.
 package crash_test

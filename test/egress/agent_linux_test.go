@@ -54,7 +54,7 @@ func newKeyring(t *testing.T) *keyring {
 	return k
 }
 
-// answers errs as long as nobody listens at a socket, which is there before.
+// answers returns an error until a process listens at the socket: its file exists earlier.
 func answers(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err == nil {

@@ -91,8 +91,8 @@ func (s *terminal) within(most time.Duration, words string) {
 	}
 }
 
-// say types a line, and Enter once that is on the screen and a moment is over:
-// what comes together is a paste.
+// say types a line, and Enter a moment after the line is on the screen: keys that arrive
+// together count as a paste.
 func (s *terminal) say(words string) {
 	s.t.Helper()
 	from := len(s.screen())
@@ -108,7 +108,7 @@ func (s *terminal) presses(keys string) {
 	check(s.t, err)
 }
 
-// end waits for the session's, and returns the screen.
+// end waits for the end of the session and returns the screen.
 func (s *terminal) end() string {
 	s.t.Helper()
 	select {

@@ -62,8 +62,8 @@ func TestClients(t *testing.T) {
 	d.nothingElse(t, m, attack{})
 }
 
-// javaStore has Java trust the outside, as Java's users do: it does not ask
-// the system either.
+// javaStore makes a trust store with the authority of the servers outside, since Java does
+// not use the system's store.
 func (d *account) javaStore(t *testing.T) string {
 	t.Helper()
 	store := filepath.Join(d.work, "trust")

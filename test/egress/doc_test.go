@@ -1,10 +1,9 @@
-// Package egress_test proves that a guest reaches what its human named, and
-// nothing else, with the real programs in a small world of its own.
+// Package egress_test tests with the real programs that a guest reaches the hosts that its
+// user named, and nothing else.
 //
-// The world is made of namespaces and leaves the machine alone. The test binary
-// starts itself anew in it: once as its first process, which builds it; once
-// outside, as the servers of an Internet in which addresses have the class that
-// they have on the real one; and once on the machine, where the tests run, and
-// bawn, and the control runs without bawn. What a test claims was kept from
-// leaving, it looks for in the logs of the servers outside.
+// The tests run in namespaces and do not change the machine. The test binary starts itself
+// three times: as the first process, which makes the namespaces; as the servers of a small
+// Internet, whose addresses have the same classes as real ones; and as the machine, on
+// which the tests run bawn, and the controls without bawn. If a test claims that something
+// did not leave the machine, it checks the logs of these servers.
 package egress_test

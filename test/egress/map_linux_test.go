@@ -53,7 +53,7 @@ var aliases = map[string]string{"alias.test": "denied.test", "alias-private.test
 // zones are asked of the server behind dnsmasq.
 var zones = []string{"rebind.test", "mixed.test", "tunnel.test"}
 
-// addresses returns those of a host.
+// addresses returns the addresses of a host.
 func addresses(host string) []string {
 	a := hosts[host]
 	if strings.ContainsAny(a, ".:") {
@@ -67,7 +67,7 @@ var machineFiles = map[string]string{
 	"resolv.conf": "/etc/resolv.conf", "hosts": "/etc/hosts", "nsswitch.conf": "/etc/nsswitch.conf", "ca.pem": "/etc/ssl/certs/ca-certificates.crt",
 }
 
-// furnish writes what both sides of the world read.
+// furnish writes the files that both the machine and the servers outside read.
 func furnish(dir string) error {
 	etc := map[string]string{
 		"resolv.conf":   "nameserver " + resolverV4 + "\noptions timeout:2 attempts:1\n",
@@ -118,5 +118,5 @@ var registries = map[string]string{
 	at("registry", "*.yarnpkg.com"): "yarn", at("index", "*.crates.io"): "cargo", at("static", "*.crates.io"): "cargo", at("repo", "*.maven.apache.org"): "maven",
 }
 
-// at puts a name together: host, and what a pattern leaves open.
+// at returns the name that host and the pattern "*.REST" make.
 func at(host, pattern string) string { return host + strings.TrimPrefix(pattern, "*") }

@@ -90,13 +90,13 @@ func newCoder(t *testing.T, client clients.Client, program string) *coder {
 	return c
 }
 
-// question is what the agent's shell wants of an unknown host.
+// question returns the URL at an unknown host that the agent's shell fetches.
 func (c *coder) question() string { return "http://" + unknown + "/for/" + c.Name }
 
 // log is what the model was told.
 func (c *coder) log() string { return filepath.Join(c.dir, "log") }
 
-// bare is the control: the key is everywhere, and nobody is asked.
+// bare is the control: the agent has the key itself, and there are no questions.
 func (c *coder) bare(t *testing.T) {
 	m := c.now(t)
 	r := c.withKey(c.value).run(t, c.Command(true)...)
@@ -106,7 +106,7 @@ func (c *coder) bare(t *testing.T) {
 	}
 }
 
-// guest has a placeholder and a human.
+// guest runs the agent as a guest with a placeholder and a person who answers.
 func (c *coder) guest(t *testing.T) {
 	m := c.now(t)
 	flags := []string{"--allow", modelHost(c.Name), "--secret", c.Name, "--ask-timeout", "60s"}
@@ -137,7 +137,7 @@ func (c *coder) guest(t *testing.T) {
 	}
 }
 
-// without the secret nothing is done.
+// without runs the agent without the secret; the task must fail.
 func (c *coder) without(t *testing.T) {
 	m := c.now(t)
 	e := c.withKey("none")
@@ -155,7 +155,7 @@ func (c *coder) withKey(key string) *account {
 	return &d
 }
 
-// worked wants the task done and every request with the key.
+// worked checks that the task is done and that every request has the key.
 func (c *coder) worked(t *testing.T, m mark, screen string) {
 	t.Helper()
 	c.wantSent(t, m, c.value)

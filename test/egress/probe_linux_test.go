@@ -105,7 +105,7 @@ func printAnswer(c net.Conn) error {
 	}
 }
 
-// probePing sends an echo request (RFC 792) from a socket that needs no right.
+// probePing sends an echo request (RFC 792) from a socket that needs no capability.
 func probePing(args []string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 	if err != nil {
@@ -130,7 +130,7 @@ func probePing(args []string) error {
 	return nil
 }
 
-// dialTLS trusts everybody: what the probe asks for is the question.
+// dialTLS accepts any certificate: the test is about the name that the probe sends.
 func dialTLS(addr, sni string, protos ...string) (*tls.Conn, error) {
 	c, err := dial("tcp", addr)
 	if err != nil {

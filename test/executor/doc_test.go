@@ -1,3 +1,3 @@
-// Package executor_test runs the executor where it belongs: as the first
-// command of a sandbox of the native provider.
+// Package executor_test runs the executor as sessions do: as the first command in a sandbox
+// of the native provider.
 package executor_test

@@ -1,7 +1,7 @@
-// Package human_test has a guest leave things in a project, and then a human who
-// works in that project as everybody does: commits, looks at the status, fetches,
-// rebases, enters directories. Nothing of the guest's may execute, and nothing in
-// the human's home may change. Without a sandbox each of it does.
+// Package human_test lets a guest plant files in a project. Then a person works there as
+// usual: commits, looks at the status, fetches, rebases, enters directories. Nothing that
+// the guest planted may execute, and nothing in the person's home may change. In the
+// control, without a sandbox, each plant succeeds.
 package human_test
 
 import (

@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package keys_test sets every key of the isolation configuration, and every flag
-// of "bawn run", and wants to see its effect from inside a session. A key that
-// nobody enforces is worse than none.
+// Package keys_test sets every key of the isolation configuration and every flag of "bawn
+// run", and checks the effect from inside a session.
 package keys_test
 
 import (

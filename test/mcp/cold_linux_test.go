@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// lives is how often a plugin was started.
+// lives returns how often a plugin was started.
 func (r *account) lives(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.home, ".local/share/bawn/plugins", name, "lives"))

@@ -1,7 +1,7 @@
-// Package mcp_test proves what plugins are held to: each in a session of its
-// own with what its manifest says, hostile ones among them, and the official
-// ones, alone and behind the gateway.
+// Package mcp_test tests that a plugin gets what its manifest says and no more. Each runs in
+// a session of its own, alone and behind the gateway. Hostile plugins and official servers
+// are among them.
 //
-// The test binary is the servers too: started anew with a word of its own it is
-// one of them, or does inside what the test told it and says what came of it.
+// The test binary also plays the servers: a special first argument makes it one of them, or
+// makes it carry out the test's steps inside and report the results.
 package mcp_test

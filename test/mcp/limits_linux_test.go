@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// can wants a guest that could, or could not.
+// can checks that the guest succeeded, or that it failed.
 func can(t *testing.T, what string, r result, want bool) {
 	t.Helper()
 	could(t, []string{what}, r, func(int) bool { return want })
 }
 
-// could wants a guest that could do some of what it was told.
+// could checks which of its steps the guest could do.
 func could(t *testing.T, what []string, r result, want func(i int) bool) {
 	t.Helper()
 	lines := strings.Split(r.out, "\n")

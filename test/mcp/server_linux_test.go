@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// A stranger is a server of the Model Context Protocol that nobody has reason
-// to trust. It is written by hand, since a library would keep it from most of
-// what it does.
+// A stranger is a hostile server of the Model Context Protocol. It is written by hand,
+// since a library would prevent most of its attacks.
 type stranger struct {
 	kind  string
 	out   *bufio.Writer
@@ -92,7 +91,7 @@ func describe(name, description string) map[string]any {
 		"inputSchema": map[string]any{"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}}}
 }
 
-// list is what makes most of them hostile.
+// list answers with the tools that the kind of server lists; most attacks are here.
 func (s *stranger) list(r request) {
 	tools := []any{describe("work", "does the work")}
 	switch s.kind {

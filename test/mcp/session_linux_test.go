@@ -233,7 +233,7 @@ func TestGatewayOverHTTP(t *testing.T) {
 	}
 }
 
-// shows shows a token with each request.
+// shows is a token that RoundTrip adds to each request.
 type shows string
 
 func (s shows) RoundTrip(r *http.Request) (*http.Response, error) {

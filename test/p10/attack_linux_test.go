@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// An attack is what guests try. In the controls the words run outside; those of
-// an answer would end the victim's wait, so that their control is the human's.
+// An attack is a list of steps that guests try. In the controls the same steps run outside.
+// Answering would end the victim's wait, so the control of an answer is the user's own.
 type attack struct {
 	deed
 	// control is what shows, from outside, that the way is there; nil is the
@@ -58,7 +58,7 @@ func (r *account) attacks(v victim) []attack {
 	}
 }
 
-// from runs deeds in a zone.
+// from runs deeds in a zone and returns the result of each.
 func (r *account) from(zone, places string, flags []string, deeds []deed) map[string]string {
 	r.Helper()
 	text, err := json.Marshal(deeds)
@@ -87,7 +87,7 @@ func (r *account) from(zone, places string, flags []string, deeds []deed) map[st
 	return said
 }
 
-// heard sorts what a guest has said of its deeds.
+// heard returns the result of each deed from a guest's output.
 func heard(out string) map[string]string {
 	said := map[string]string{}
 	for line := range strings.Lines(out) {

@@ -1,9 +1,8 @@
-// Package p10_test attacks the human's authority from inside each zone of a
-// split session and from a plain one: the relay's API and page, its
-// sockets, its policy, state, keys and life, the executor, and the terminal. A
-// relay serves, a session of somebody else's waits for an answer, and nothing
-// but the human's own answer, from outside, may make it go on.
+// Package p10_test attacks the user's authority from inside each zone of a split session
+// and from a plain session. It attacks the relay's API, page and sockets, policy, state,
+// keys, the relay's process, the executor and the terminal. Meanwhile a question of another
+// session waits. Only the user's own answer, from outside, may end that wait.
 //
-// Each attack has its control: the same words from outside, which succeed. The
-// test binary is the guest too.
+// Each attack has a control: the same steps from outside, which succeed. The test binary
+// also plays the guest.
 package p10_test

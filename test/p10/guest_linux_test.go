@@ -95,7 +95,7 @@ func sent(r *http.Response, err error) (string, error) {
 
 func yesTo(id string) string { return `{"id":"` + id + `","verdict":"VERDICT_ALLOW"}` }
 
-// keyOf is the key of a socket, where it can be read.
+// keyOf returns the key of a socket, or "none" if it can't be read.
 func keyOf(socket string) string {
 	if key, err := os.ReadFile(socket + ".key"); err == nil {
 		return string(key)
@@ -103,7 +103,7 @@ func keyOf(socket string) string {
 	return "none"
 }
 
-// api is the relay's socket: SOCKET lists, SOCKET ID answers.
+// api calls the relay at its socket: SOCKET lists the questions, SOCKET ID answers one.
 func api(words []string) (string, error) {
 	c := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.DialTimeout("unix", words[0], short)
@@ -133,8 +133,8 @@ func answer(words []string) (string, error) {
 	return post(browser(words[0]), "https://localhost:"+words[0], "", "Answer", yesTo(words[1]))
 }
 
-// host is a session's host at the relay: SOCKET answers a question that does not
-// exist and wants to hear that, SOCKET ID answers a question.
+// host plays a session's host at the relay. SOCKET answers a question that does not exist
+// and succeeds if the relay says so; SOCKET ID answers a question.
 func host(words []string) (string, error) {
 	c, err := net.DialTimeout("unix", words[0], short)
 	if err != nil {
@@ -190,8 +190,7 @@ func frame(r io.Reader) ([]byte, error) {
 
 var errRefused = errors.New("refused")
 
-// look views a session whose place in the registry is given, with its key where
-// that can be read.
+// look attaches to a session by its path in the registry, with its key if that can be read.
 func look(words []string) (string, error) {
 	key, err := os.ReadFile(filepath.Join(words[0], "attach.sock.key"))
 	if err != nil {
@@ -264,7 +263,7 @@ func signal(words []string) (string, error) {
 	return "signalled", syscall.Kill(pid, 0)
 }
 
-// program runs something, not as a guest by what its environment says.
+// program runs a command without the variables that mark a guest.
 func program(words []string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*short)
 	defer cancel()
@@ -321,7 +320,7 @@ func see(words []string) (string, error) {
 	return "", errors.New("no such process")
 }
 
-// crowd has many shells write at once, and wants of each what it has written.
+// crowd lets many shells write at once, and checks the output of each.
 func crowd(words []string) (string, error) {
 	n, err := strconv.Atoi(words[0])
 	if err != nil {

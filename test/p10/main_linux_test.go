@@ -92,8 +92,7 @@ func (r *account) environ(places string) []string {
 	}
 }
 
-// elsewhere are places of Bawn's of which the owner's other programs know
-// nothing.
+// elsewhere returns a directory for Bawn's files that is not the usual one.
 func (r *account) elsewhere() string {
 	dir := filepath.Join(r.Home, "elsewhere")
 	for _, name := range []string{"run", "state", "config/bawn"} {

@@ -1,7 +1,7 @@
-// Package split_test proves that the two zones of a split session are apart:
-// from inside each it tries what only the other may, with the real programs,
-// and runs the same commands unsandboxed and split to compare what an agent sees.
+// Package split_test tests with the real programs that the two zones of a split session are
+// apart. From inside each zone it tries what only the other may do. It also runs the same
+// commands unsandboxed and split, and compares what an agent sees.
 //
-// The test binary is the agent too: started anew with a word of its own it does
-// what the test told it and says what came of it.
+// The test binary also plays the agent: a special first argument makes it carry out the
+// test's steps and report the results.
 package split_test

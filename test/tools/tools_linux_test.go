@@ -1,5 +1,5 @@
-// Package tools_test runs Bawn's own tools as an agent does: over stdio, with
-// the real programs, in sessions.
+// Package tools_test calls Bawn's own tools as an agent does: over stdio, in sessions, with
+// the real programs.
 package tools_test
 
 import (

@@ -1,4 +1,4 @@
-// Package tree_test proves that a session which a guest starts is never freer
-// than the guest's own: with the real programs, by what happens inside and
-// outside, and with the control that the same flags by the human do give it.
+// Package tree_test tests with the real programs that a session started by a guest never
+// has more rights than the guest's own session. In the control the user gives the same
+// flags, and they take effect.
 package tree_test

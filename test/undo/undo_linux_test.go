@@ -1,5 +1,5 @@
-// Package undo_test has a guest destroy a project, and then takes it back: every
-// file that a checkpoint covers and every commit, branch, tag and stash.
+// Package undo_test lets a guest destroy a project and then undoes that. Every file that a
+// checkpoint covers comes back, and every commit, branch, tag and stash.
 package undo_test
 
 import (

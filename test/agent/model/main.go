@@ -1,14 +1,14 @@
-// Command model answers a coding agent as a language model would, from a
-// script: each step calls a tool of the agent's, mostly its shell, and a text
-// ends the turn. It speaks Anthropic's messages, OpenAI's responses and chat
-// completions, and Gemini's generateContent, as a whole or as a stream of
-// events, and logs what it was told as one JSON object a line.
+// Command model plays a language model for a coding agent, from a script. Each step calls
+// a tool of the agent, mostly its shell; a text ends the turn. The command speaks
+// Anthropic's messages, OpenAI's responses and chat completions, and Gemini's
+// generateContent, with and without streaming. It logs each request as one JSON object a
+// line.
 //
 //	model -script FILE -log FILE -url FILE
 //
-// It listens on a free port of 127.0.0.1 and writes its address to the file of
-// -url. How far an agent is follows from the conversation that each request
-// holds, so nothing is kept between requests.
+// It listens on a free port of 127.0.0.1 and writes its address to the file of -url. Each
+// request holds the whole conversation, from which the next step follows, so the command
+// keeps no state.
 package main
 
 import (

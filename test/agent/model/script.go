@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// A script is what the model does: one step after the other, then the text.
+// A script is a list of steps, which the model calls one after the other, and the text
+// that ends the turn.
 type script struct {
 	Commands []step `json:"commands"`
 	Text     string `json:"text"`
 }
 
-// A step is a command for the agent's shell, which is written as a string, or
-// one of: a file to be written, a file to be read, an address to be fetched, a
-// call of a tool by its name. What an agent has no tool for, its shell does.
+// A step is one of: a command for the agent's shell, written as a string; a file to write;
+// a file to read; an address to fetch; a call of a tool by its name. If the agent has no
+// tool for a step, its shell does it.
 type step struct {
 	Command string         `json:"-"`
 	Write   string         `json:"write"` // path
@@ -35,7 +36,7 @@ func (s *step) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(s))
 }
 
-// A turn is what the model does next: calls a tool, or says something.
+// A turn is the model's next answer: a call of a tool, or a text.
 type turn struct {
 	tool tool
 	args map[string]any
@@ -51,8 +52,8 @@ func (t turn) input() string {
 	return string(text)
 }
 
-// next decides by what has been done so far. A request without tools is the
-// agent's own business, such as a title for the conversation.
+// next returns the turn after the first done steps. A request without tools is not about
+// the task, for example a request for the conversation's title.
 func (s *script) next(done int, tools []tool) turn {
 	switch {
 	case len(tools) == 0:
@@ -73,7 +74,7 @@ func (s *script) next(done int, tools []tool) turn {
 	return turn{text: "you offer no " + cmp.Or(do.Tool, "shell")}
 }
 
-// asCommand is the same for a shell.
+// asCommand returns the step as a shell command.
 func (s step) asCommand() step {
 	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 	switch {
@@ -87,7 +88,7 @@ func (s step) asCommand() step {
 	return s
 }
 
-// names are those that agents give to the tool for it.
+// names returns the names that agents give to the tool for the step.
 func (s step) names() []string {
 	switch {
 	case s.Tool != "":
@@ -102,8 +103,8 @@ func (s step) names() []string {
 	return []string{"Bash", "bash", "exec_command", "run_shell_command", "shell", "execute_command"}
 }
 
-// arguments fills in what the step says and whatever else the tool requires;
-// not ok is a tool that takes no such thing.
+// arguments returns the arguments of a call of t: those of the step, and any value for
+// others that the tool requires. ok is false if the tool can't do the step.
 func (s step) arguments(t tool) (args map[string]any, ok bool) {
 	args, ok = map[string]any{}, true
 	put := func(value string, names ...string) {

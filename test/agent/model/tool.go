@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// A tool is what the agent offers.
+// A tool is a tool that the agent offers.
 type tool struct {
 	Name   string
 	Group  string // the namespace that it is in, with the Responses API
@@ -20,8 +20,8 @@ type property struct {
 	Enum []any `json:"enum"`
 }
 
-// is reports whether the tool has the name; what agents put before the names
-// of an MCP server's tools does not count.
+// is reports whether the tool has the name. A prefix that agents put before the names of an
+// MCP server's tools does not count.
 func (t tool) is(name string) bool {
 	return t.Name == name || strings.HasSuffix(t.Name, "__"+name)
 }

@@ -1,4 +1,4 @@
-// Package picture records what a terminal shows, and draws it.
+// Package picture records the output of a terminal and draws it.
 package picture
 
 import (
@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// An Event is what a terminal was sent at a time after the beginning.
+// An Event is output that a terminal got, and the time since the recording began.
 type Event struct {
 	At   time.Duration
 	Data string
 }
 
-// A Cast is all that a terminal has shown.
+// A Cast is a recording of a terminal's output.
 type Cast struct {
 	Width, Height int
 	Events        []Event
 }
 
-// Shorten makes pauses longer than d as long as d.
+// Shorten reduces pauses longer than d to d.
 func (c *Cast) Shorten(d time.Duration) {
 	var last, cut time.Duration
 	for i, e := range c.Events {
@@ -32,7 +32,7 @@ func (c *Cast) Shorten(d time.Duration) {
 	}
 }
 
-// Write writes the cast in the form of asciinema, version 2 (asciicast(5)).
+// Write writes the cast in the format of asciinema, version 2 (asciicast(5)).
 func (c *Cast) Write(w io.Writer, title string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

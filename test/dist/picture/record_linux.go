@@ -12,11 +12,11 @@ import (
 	"github.com/creack/pty"
 )
 
-// A Step waits until the terminal has shown a text, and types.
+// A Step waits until the terminal has shown a text, and then types.
 type Step struct {
-	Until string        // text behind what the step before has waited for
-	Think time.Duration // how long a human looks at it first
-	Type  string
+	Until string        // text to wait for, after the text of the step before
+	Think time.Duration // pause between the text and the typing
+	Type  string        // keys to type
 }
 
 // pace is the time between two keys, patience that until a text is shown.
@@ -25,8 +25,8 @@ const (
 	patience = 2 * time.Minute
 )
 
-// Record runs a command in a terminal of its own and types as the steps say. It ends with
-// the command.
+// Record runs a command in a new terminal and types what the steps say. It returns when the
+// command has ended.
 func Record(cmd *exec.Cmd, width, height int, steps []Step) (*Cast, error) {
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if err != nil {

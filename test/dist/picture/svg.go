@@ -35,7 +35,8 @@ type film struct {
 	frames []frame
 }
 
-// SVG draws the cast as one picture that moves. A viewer who wants no motion sees its end.
+// SVG draws the cast as one animated picture. A viewer who prefers no motion sees the last
+// frame.
 func (c *Cast) SVG(title string) string {
 	f := c.film()
 	if len(f.frames) == 0 {
