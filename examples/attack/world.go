@@ -15,47 +15,62 @@ import (
 	"time"
 )
 
-// A row says what came of an attack.
-type row struct {
-	what          string
-	without, with bool
-	how           string // what Bawn did
+// A sandbox is words that stand before those of a command, of which there may be none.
+// In them {HOME} and {PROJECT} stand for the scratch home and its project.
+type sandbox struct {
+	name  string
+	words []string
+	undo  []string // a command that takes back what a session has removed, or none
 }
 
-// tryAll runs each attack in a home of its own, without a sandbox and with bawn.
-func tryAll(bawn string) ([]row, error) {
+// withBawn is what the attacks are for. It passes the variables that they need.
+func withBawn(bawn string) sandbox {
+	words := []string{bawn, "run", "-q"}
+	for _, name := range []string{"VICTIM", "SERVICE", "DROP", "LINGER"} {
+		words = append(words, "--env", name)
+	}
+	return sandbox{"with Bawn", append(words, "--"), []string{bawn, "undo", "--yes"}}
+}
+
+// A row says in which of the sandboxes an attack worked.
+type row struct {
+	what   string
+	worked []bool
+	undone bool // what Bawn did: it took it back
+}
+
+// tryAll runs each attack in each sandbox, each time in a home of its own.
+func tryAll(in []sandbox) ([]row, error) {
 	var rows []row
 	for i, a := range attacks {
-		r := row{what: a.what, how: "stopped"}
-		if a.undo {
-			r.how = "taken back"
-		}
-		var err error
-		if r.without, err = try(a, i, ""); err == nil {
-			r.with, err = try(a, i, bawn)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.what, err)
+		r := row{what: a.what, undone: a.undo}
+		for j, s := range in {
+			worked, err := try(a, s, i*len(in)+j)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", a.what, err)
+			}
+			r.worked = append(r.worked, worked)
 		}
 		rows = append(rows, r)
 	}
 	return rows, nil
 }
 
-// try runs one attack, in Bawn unless bawn is "", and reports whether it worked.
-func try(a attack, number int, bawn string) (bool, error) {
-	w, err := newWorld(fmt.Sprintf("%d%t", number, bawn != ""))
+// try runs one attack, and reports whether it worked. No other try has its number.
+func try(a attack, s sandbox, number int) (bool, error) {
+	w, err := newWorld(number)
 	if err != nil {
 		return false, err
 	}
 	defer w.close()
-	words := []string{"sh", "-c", a.line}
-	if bawn != "" {
-		words = append([]string{bawn, "run", "-q", "--env", "VICTIM", "--env", "SERVICE", "--env", "DROP", "--env", "LINGER", "--"}, words...)
+	places := strings.NewReplacer("{HOME}", w.home, "{PROJECT}", filepath.Join(w.home, "project"))
+	var words []string
+	for _, word := range s.words {
+		words = append(words, places.Replace(word))
 	}
-	out := w.user(words...)
-	if bawn != "" && a.undo {
-		w.user(bawn, "undo", "--yes")
+	out := w.user(append(words, "sh", "-c", a.line)...)
+	if a.undo && s.undo != nil {
+		w.user(s.undo...)
 	}
 	return a.worked(w, out), nil
 }
@@ -85,13 +100,13 @@ var files = map[string]string{
 	"project/main.go":      "package invented\n",
 }
 
-func newWorld(name string) (*world, error) {
+func newWorld(number int) (*world, error) {
 	// Not in /tmp: a session has one of its own.
 	home, err := os.MkdirTemp("/var/tmp", "bawn-attack-")
 	if err != nil {
 		return nil, err
 	}
-	w := &world{home: home, ended: make(chan struct{}), linger: "600." + strings.NewReplacer("true", "1", "false", "2").Replace(fmt.Sprintf("%d%s", os.Getpid(), name))}
+	w := &world{home: home, ended: make(chan struct{}), linger: fmt.Sprintf("600.%d%04d", os.Getpid(), number)}
 	if err := errors.Join(w.write(), w.serve()); err != nil {
 		w.close()
 		return nil, err
