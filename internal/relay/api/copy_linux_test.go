@@ -241,9 +241,15 @@ func TestHeldIsOpened(t *testing.T) {
 		t.Errorf("another content, listed anew, with the old touch: %v", err)
 	}
 	h.put(h.upper, ".vscode/tasks.json", "evil\n")
+	h.put(h.upper, "odd/file", "x") // in a directory that is held back
+	if err := os.Chmod(filepath.Join(h.upper, "odd"), 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	one, other = h.choose(true, ".vscode/tasks.json"), h.choose(true, ".envrc")
 	for name, s := range map[string]*bawnv1.Selection{
 		"two at once":                {Session: copied, Listing: one.Listing, Held: true, Files: append(slices.Clone(one.Files), other.Files...)},
 		"none":                       {Session: copied, Listing: one.Listing, Held: true},
+		"one with more in it":        h.choose(true, "odd"),
 		"one that is not held back":  h.choose(true, "made"),
 		"held back, as if it wasn't": h.choose(false, ".envrc"),
 		"a file that is not listed":  {Session: copied, Listing: one.Listing, Files: []string{fileID("/etc/passwd")}},
@@ -252,7 +258,6 @@ func TestHeldIsOpened(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	one = h.choose(true, ".vscode/tasks.json")
 	if _, err := h.apply(phone, one, h.preview(one), nil); err != nil || h.read(".vscode/tasks.json") != "evil\n" || h.read(".envrc") != "gone" || h.read("made") != "gone" {
 		t.Errorf("control: %v", err)
 	}

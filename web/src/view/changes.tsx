@@ -52,15 +52,16 @@ export function total(files: readonly ChangedFile[], more: number): string {
 /** File is one that differs, with its lines once it is opened; read gets them. */
 export function File({ of: f, read, round, children }: { of: ChangedFile; read: () => Promise<Lines>; round: number; children?: ComponentChildren }) {
   const [open, setOpen] = useState(false);
+  const known = f.kind !== 'unspecified';
   return (
     <details class={'file ' + f.kind} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        <span class="what">{f.kind}</span> <span class="name"><Line of={f.name} mono /></span>{' '}
-        <span class="meta">{f.counted && f.added + f.deleted > 0 ? `+${f.added} −${f.deleted}` : `${size(f.oldSize)} to ${size(f.newSize)}`}</span>
+        {known && <span class="what">{f.kind}</span>} <span class="name"><Line of={f.name} mono /></span>{' '}
+        {known && <span class="meta">{f.counted && f.added + f.deleted > 0 ? `+${f.added} −${f.deleted}` : `${size(f.oldSize)} to ${size(f.newSize)}`}</span>}
       </summary>
       {f.oldMode !== f.newMode && <p class="note">Mode {f.oldMode || 'none'} to {f.newMode || 'none'}.</p>}
       {children}
-      {open && (f.binary ? <p class="note">Its content is no text.</p> : <Text key={round} read={read} />)}
+      {open && known && (f.binary ? <p class="note">Its content is no text.</p> : <Text key={round} read={read} />)}
     </details>
   );
 }

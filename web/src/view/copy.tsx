@@ -69,7 +69,7 @@ function Files({ of: c, seen, round, may, onDone }: Shown) {
         <li key={f.id}><File of={f} read={read(f)} round={round}>
           <p class="note warn"><Line of={f.held} /></p>
           {may && <button type="button" class="deny" onClick={() => setWish({ files: [f], held: true })}>Open this one…</button>}
-          <p class="note">At a terminal: <code>bawn apply {plain(c.name)} {plain(f.name)} --held</code></p>
+          <p class="note">At a terminal: <code>{byHand(c, f)}</code></p>
         </File></li>
       ))}</ul>
       {stays.length > 0 && <h3>Can’t be taken over</h3>}
@@ -103,12 +103,24 @@ interface Wish {
   readonly held: boolean;
 }
 
+// byHand is the command that opens what is held back. A name that a shell could read
+// otherwise is not put into it.
+function byHand(c: Copy, f: ChangedFile): string {
+  return `bawn apply ${c.name} ${/^[\w.][\w./-]*$/.test(f.name) ? f.name : 'PATH'} --held`;
+}
+
+// untouched says what else does it, where the human has no passkey to touch.
+function untouched(e: unknown, command: string): string {
+  return e instanceof DOMException ? `There was no touch of your passkey, so nothing is done. At a terminal: ${command}` : words(e);
+}
+
 // Take shows what would be done, and does it with a touch.
 function Take({ of: c, listing, wish, onDone, onEnd }: { of: Copy; listing: string; wish: Wish | undefined; onDone: () => void; onEnd: () => void }) {
   const [plan, setPlan] = useState<Taking>();
   const [failed, setFailed] = useState('');
   const [done, setDone] = useState('');
   const [busy, setBusy] = useState(false);
+  const one = wish?.held ? wish.files[0] : undefined;
   const selection: Selection = { session: c.session, listing, files: wish?.files.map((f) => f.id) ?? [], held: wish?.held ?? false };
   const attempt = async (what: () => Promise<void>) => {
     setBusy(true);
@@ -118,7 +130,7 @@ function Take({ of: c, listing, wish, onDone, onEnd }: { of: Copy; listing: stri
     } catch (e) {
       setPlan(undefined);
       onEnd();
-      if (!signedOut(e)) setFailed(words(e));
+      if (!signedOut(e)) setFailed(untouched(e, one ? byHand(c, one) : `bawn apply ${c.name}`));
     }
     setBusy(false);
   };
@@ -139,7 +151,6 @@ function Take({ of: c, listing, wish, onDone, onEnd }: { of: Copy; listing: stri
     setFailed(taken.failed);
     onDone();
   });
-  const one = wish?.held ? wish.files[0] : undefined;
   return (
     <>
       <p class="note" role="status">{done ? plain(done) : wish && !plan && 'Comparing…'}</p>
@@ -173,7 +184,7 @@ function Discard({ of: c, listing, files }: { of: Copy; listing: string; files: 
       spoken.set('The copy is removed.');
       readPasts();
     } catch (e) {
-      if (!signedOut(e)) setFailed(words(e));
+      if (!signedOut(e)) setFailed(untouched(e, `bawn discard ${c.name}`));
     }
   };
   return (
