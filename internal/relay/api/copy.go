@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,7 +140,7 @@ func chosen(l *copies.Listing, m *bawnv1.Selection) (paths []string, err error) 
 	return paths, nil
 }
 
-// prepare calls f with a plan to take a selection over, and with what names both.
+// prepare calls f with a plan to take a selection over, and with its digest.
 func (s *reviews) prepare(m *bawnv1.Selection, f func(r *copies.Review, p *undo.Plan, digest string) error) error {
 	if s.o.Touches == nil {
 		return missing("passkeys")
@@ -152,7 +150,7 @@ func (s *reviews) prepare(m *bawnv1.Selection, f func(r *copies.Review, p *undo.
 		if err != nil {
 			return err
 		}
-		l.Close() // the plan needs the store
+		l.Close() // the plan needs the store; a second Close does nothing
 		var opened []string
 		if m.GetHeld() {
 			opened = paths
@@ -170,12 +168,11 @@ func (s *reviews) prepare(m *bawnv1.Selection, f func(r *copies.Review, p *undo.
 		if m.GetHeld() && !within(do, paths[0]) {
 			return connect.NewError(connect.CodeFailedPrecondition, errors.New("more than this one would be taken over"+terminal))
 		}
-		plan, err := p.Digest()
+		digest, err := p.Digest()
 		if err != nil {
 			return inside(err)
 		}
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %t", plan, m.GetListing(), paths, m.GetHeld()))
-		return f(r, p, hex.EncodeToString(sum[:]))
+		return f(r, p, digest)
 	})
 }
 
@@ -184,7 +181,8 @@ func within(do []undo.Step, path string) bool {
 	return !slices.ContainsFunc(do, func(x undo.Step) bool { return x.Path != path && !strings.HasPrefix(path, x.Path+"/") })
 }
 
-// taking binds a touch to this session and to what was shown of it, with all contents.
+// taking binds a touch to this session and to a plan, whose digest has all paths and
+// contents.
 func taking(session, plan string) string { return "apply " + session + " " + plan }
 
 // Preview is the service's.

@@ -246,16 +246,19 @@ func TestHeldIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, other = h.choose(true, ".vscode/tasks.json"), h.choose(true, ".envrc")
-	for name, s := range map[string]*bawnv1.Selection{
-		"two at once":                {Session: copied, Listing: one.Listing, Held: true, Files: append(slices.Clone(one.Files), other.Files...)},
-		"none":                       {Session: copied, Listing: one.Listing, Held: true},
-		"one with more in it":        h.choose(true, "odd"),
-		"one that is not held back":  h.choose(true, "made"),
-		"held back, as if it wasn't": h.choose(false, ".envrc"),
-		"a file that is not listed":  {Session: copied, Listing: one.Listing, Files: []string{fileID("/etc/passwd")}},
+	for name, c := range map[string]struct {
+		*bawnv1.Selection
+		want connect.Code
+	}{
+		"two at once":                {&bawnv1.Selection{Session: copied, Listing: one.Listing, Held: true, Files: append(slices.Clone(one.Files), other.Files...)}, connect.CodeInvalidArgument},
+		"none":                       {&bawnv1.Selection{Session: copied, Listing: one.Listing, Held: true}, connect.CodeInvalidArgument},
+		"one with more in it":        {h.choose(true, "odd"), connect.CodeFailedPrecondition},
+		"one that is not held back":  {h.choose(true, "made"), connect.CodeFailedPrecondition},
+		"held back, as if it wasn't": {h.choose(false, ".envrc"), connect.CodeFailedPrecondition},
+		"a file that is not listed":  {&bawnv1.Selection{Session: copied, Listing: one.Listing, Files: []string{fileID("/etc/passwd")}}, connect.CodeFailedPrecondition},
 	} {
-		if _, err := h.as(phone).Preview(t.Context(), &bawnv1.CopyServicePreviewRequest{Selection: s}); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := h.as(phone).Preview(t.Context(), &bawnv1.CopyServicePreviewRequest{Selection: c.Selection}); connect.CodeOf(err) != c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 	if _, err := h.apply(phone, one, h.preview(one), nil); err != nil || h.read(".vscode/tasks.json") != "evil\n" || h.read(".envrc") != "gone" || h.read("made") != "gone" {

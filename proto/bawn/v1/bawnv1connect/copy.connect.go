@@ -61,20 +61,19 @@ type CopyServiceClient interface {
 	// not_found, also where the session has changed the file since.
 	Lines(context.Context, *v1.CopyServiceLinesRequest) (*v1.CopyServiceLinesResponse, error)
 	// Preview returns what taking over would do, and what it would leave. Nothing is
-	// changed. Only over HTTPS. It fails with not_found, and with failed_precondition
-	// while the session or another one writes, where the listing has changed since,
-	// and where more would be done than an answer lists.
+	// changed. It fails with failed_precondition while a session writes, where the
+	// listing has changed since, and where more would be done than an answer lists.
 	Preview(context.Context, *v1.CopyServicePreviewRequest) (*v1.CopyServicePreviewResponse, error)
 	// Apply does what Preview has shown, once the device's passkey was touched for it.
-	// Only over HTTPS. It fails with permission_denied without the touch, and with
-	// failed_precondition where something else would be done now.
+	// It fails with permission_denied without the touch, and with failed_precondition
+	// where something else would be done now.
 	Apply(context.Context, *v1.CopyServiceApplyRequest) (*v1.CopyServiceApplyResponse, error)
-	// PreviewDiscard returns what Discard needs. Only over HTTPS. It fails as Discard does.
+	// PreviewDiscard returns what Discard needs, and fails as it does.
 	PreviewDiscard(context.Context, *v1.CopyServicePreviewDiscardRequest) (*v1.CopyServicePreviewDiscardResponse, error)
 	// Discard removes a copy with all that its session has changed and committed there,
-	// once the device's passkey was touched for it. Only over HTTPS. It fails with
-	// permission_denied without the touch, and with failed_precondition where the
-	// session runs or has changed something since.
+	// once the device's passkey was touched for it. It fails with permission_denied
+	// without the touch, and with failed_precondition where the session runs or the
+	// listing has changed since.
 	Discard(context.Context, *v1.CopyServiceDiscardRequest) (*v1.CopyServiceDiscardResponse, error)
 }
 
@@ -219,20 +218,19 @@ type CopyServiceHandler interface {
 	// not_found, also where the session has changed the file since.
 	Lines(context.Context, *v1.CopyServiceLinesRequest) (*v1.CopyServiceLinesResponse, error)
 	// Preview returns what taking over would do, and what it would leave. Nothing is
-	// changed. Only over HTTPS. It fails with not_found, and with failed_precondition
-	// while the session or another one writes, where the listing has changed since,
-	// and where more would be done than an answer lists.
+	// changed. It fails with failed_precondition while a session writes, where the
+	// listing has changed since, and where more would be done than an answer lists.
 	Preview(context.Context, *v1.CopyServicePreviewRequest) (*v1.CopyServicePreviewResponse, error)
 	// Apply does what Preview has shown, once the device's passkey was touched for it.
-	// Only over HTTPS. It fails with permission_denied without the touch, and with
-	// failed_precondition where something else would be done now.
+	// It fails with permission_denied without the touch, and with failed_precondition
+	// where something else would be done now.
 	Apply(context.Context, *v1.CopyServiceApplyRequest) (*v1.CopyServiceApplyResponse, error)
-	// PreviewDiscard returns what Discard needs. Only over HTTPS. It fails as Discard does.
+	// PreviewDiscard returns what Discard needs, and fails as it does.
 	PreviewDiscard(context.Context, *v1.CopyServicePreviewDiscardRequest) (*v1.CopyServicePreviewDiscardResponse, error)
 	// Discard removes a copy with all that its session has changed and committed there,
-	// once the device's passkey was touched for it. Only over HTTPS. It fails with
-	// permission_denied without the touch, and with failed_precondition where the
-	// session runs or has changed something since.
+	// once the device's passkey was touched for it. It fails with permission_denied
+	// without the touch, and with failed_precondition where the session runs or the
+	// listing has changed since.
 	Discard(context.Context, *v1.CopyServiceDiscardRequest) (*v1.CopyServiceDiscardResponse, error)
 }
 
