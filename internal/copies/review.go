@@ -27,7 +27,7 @@ type Reviewer struct {
 // A Seen is a copy in a list.
 type Seen struct {
 	Record
-	Files int // that are new, different or gone
+	Files int // that are new, different or gone; -1 where that can't be read
 	Runs  bool
 }
 
@@ -43,8 +43,10 @@ func (v *Reviewer) List(most int) (all []Seen, err error) {
 			continue
 		}
 		n, _, failed := c.Changed()
+		if failed != nil {
+			n = -1
+		}
 		all = append(all, Seen{Record: c.Record, Files: n, Runs: v.Runs(r.ID)})
-		err = errors.Join(err, failed)
 	}
 	return all, err
 }
@@ -121,16 +123,21 @@ func (r *Review) compare(paths []string, merge func(*checkpoint.Store, *checkpoi
 	}, paths)
 }
 
+// Idle fails with an undo.RunningError while a session writes in a workspace itself.
+func (v *Reviewer) Idle(workspace string) error {
+	running, err := v.Writing([]string{workspace})
+	if err == nil && len(running) > 0 {
+		err = &undo.RunningError{Session: running[0], Workspace: workspace}
+	}
+	return err
+}
+
 // Prepare plans to take over what the session has changed, of paths if there are some.
 // What is held back stays, but for opened. Paths are absolute. It fails with an
 // undo.RunningError while a session writes in the workspace itself.
 func (r *Review) Prepare(paths, opened []string, prefer undo.Prefer) (*undo.Plan, error) {
-	running, err := r.of.Writing([]string{r.Workspace})
-	if err != nil {
+	if err := r.of.Idle(r.Workspace); err != nil {
 		return nil, err
-	}
-	if len(running) > 0 {
-		return nil, &undo.RunningError{Session: running[0], Workspace: r.Workspace}
 	}
 	base, err := r.BaseOf(r.of.State)
 	if err != nil {

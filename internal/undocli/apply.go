@@ -94,6 +94,9 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	if err := f.check(e, paths); err != nil {
 		return err
 	}
+	if err := w.reviewer(e).Idle(r.Workspace); err != nil {
+		return notIdle(err)
+	}
 	if err := publish(e, r.Workspace); err != nil && r.Ended.IsZero() {
 		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not known: %s\n", redact.Visible(err.Error()))
 	}
@@ -110,15 +113,20 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 		opened = paths
 	}
 	p, err := c.Prepare(paths, opened, undo.Prefer(f.conflicts))
+	if err != nil {
+		return notIdle(err)
+	}
+	defer p.Close()
+	return f.apply(e, w, c, p, paths)
+}
+
+// notIdle says which session to end first, if that is why nothing can be taken over.
+func notIdle(err error) error {
 	var running *undo.RunningError
 	if errors.As(err, &running) {
 		return verb.Usage("\"bawn kill "+short(running.Session)+"\" ends it", "%w", running)
 	}
-	if err != nil {
-		return internal(err)
-	}
-	defer p.Close()
-	return f.apply(e, w, c, p, paths)
+	return internal(err)
 }
 
 // apply shows the plan, asks and does it.

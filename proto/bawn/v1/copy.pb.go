@@ -32,7 +32,7 @@ type Copy struct {
 	Began         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=began,proto3" json:"began,omitempty"`
 	Runs          bool                   `protobuf:"varint,6,opt,name=runs,proto3" json:"runs,omitempty"`     // its session
 	Killed        bool                   `protobuf:"varint,7,opt,name=killed,proto3" json:"killed,omitempty"` // its session has not noted its end
-	Files         int32                  `protobuf:"varint,8,opt,name=files,proto3" json:"files,omitempty"`   // that are new, different or gone
+	Files         int32                  `protobuf:"varint,8,opt,name=files,proto3" json:"files,omitempty"`   // that are new, different or gone; -1 where that can't be read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

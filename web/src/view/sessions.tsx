@@ -87,7 +87,7 @@ function Copies({ of }: { of: readonly Copy[] }) {
           <li key={c.session}>
             <a class={c.runs ? 'row' : 'row ended'} href={to('sessions', c.session)}>
               <span class="name"><Line of={c.name} /></span>
-              <span class="meta">{copyState(c)} · {c.files.toLocaleString('en')} changed file{c.files === 1 ? '' : 's'} · begun {c.began && span(now - c.began.getTime())} ago</span>
+              <span class="meta">{copyState(c)} · {c.files >= 0 && `${c.files.toLocaleString('en')} changed file${c.files === 1 ? '' : 's'} · `}begun {c.began && span(now - c.began.getTime())} ago</span>
               <span class="meta mono"><Line of={c.agent} /> <Line of={c.dir} /></span>
             </a>
           </li>
