@@ -72,7 +72,9 @@ func (h *copyRig) session() {
 		h.t.Fatal(err)
 	}
 	defer c.Close()
-	inside, err := sealed.Open(filepath.Join(copies.Places(h.reviewer.State), copied, "layer"))
+	layer := filepath.Join(copies.Places(h.reviewer.State), copied, "layer")
+	h.t.Cleanup(func() { _ = sealed.Remove(layer) }) // it may be discarded
+	inside, err := sealed.Open(layer)
 	if err != nil {
 		h.t.Fatal(err)
 	}
