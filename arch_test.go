@@ -93,17 +93,17 @@ var ladder = map[string]place{
 	"internal/runner":     here(6),
 
 	"internal/acp":       here(7),
-	"internal/copies":    here(7),
+	"internal/copies":    here(8),
 	"internal/mcpserver": here(7),
 	"internal/shim":      here(7),
 	"internal/undo":      here(7),
 
 	"internal/egressd": here(8),
-	"internal/relay":   here(8),
+	"internal/relay":   here(9),
 	"internal/doctor":  here(8),
 
 	"internal/launch":   here(9),
-	"internal/relaycli": here(9),
+	"internal/relaycli": here(10),
 	"internal/vaultcli": here(9),
 
 	"internal/acpcli":    here(10),

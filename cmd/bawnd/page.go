@@ -26,13 +26,13 @@ import (
 // page is the API and, where it is wanted, the web page.
 func page(s relaycli.Serving, state string) relay.Frontend {
 	return func(ctx context.Context, r *relay.Relay) error {
-		past, err := undocli.Past(homeEnv())
+		past, reviewer, err := undocli.Past(homeEnv())
 		if err != nil {
 			return err
 		}
 		return frontend.Serve(ctx, frontend.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: func() (net.Listener, error) { return r.Listen(places.APISocket) }, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms, Past: past,
+			Socket: func() (net.Listener, error) { return r.Listen(places.APISocket) }, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms, Past: past, Copies: reviewer,
 			OnDemand: r.OnDemand, Unit: r.Unit(), Stop: r.Stop, Ready: s.Ready,
 			Page: frontend.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,

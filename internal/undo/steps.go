@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
@@ -70,16 +71,40 @@ func (p *Plan) Digest() (string, error) {
 	if p.After != nil {
 		after = p.After.ID
 	}
+	var contents []string
+	for _, c := range slices.Concat(p.Files.Changes, p.Files.Kept) {
+		contents = append(contents, Fingerprint(c.Sides()))
+	}
 	text, err := json.Marshal(struct {
 		To, After     string
 		Changes, Kept []checkpoint.Change
+		Contents      []string
 		Git           []gitstore.RefChange
-	}{p.To.ID, after, stable(p.Files.Changes), p.Files.Kept, p.Git})
+	}{p.To.ID, after, stable(p.Files.Changes), p.Files.Kept, contents, p.Git})
 	if err != nil {
 		return "", fmt.Errorf("BUG(bawn): a plan can't be written: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// Fingerprint identifies a difference with the contents of both sides. Of directories it
+// is owner and mode alone; times do not count.
+func Fingerprint(d checkpoint.Difference) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q", d.Path)
+	for _, e := range []*checkpoint.Entry{d.Old, d.New} {
+		if e == nil {
+			fmt.Fprint(sum, " nothing")
+			continue
+		}
+		object := e.Object
+		if e.Kind == checkpoint.Directory {
+			object = checkpoint.Digest{}
+		}
+		fmt.Fprintf(sum, " %d %o %d %d %x %x", e.Kind, e.Mode, e.UID, e.GID, object, e.Attrs)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // stable leaves out the names that are made anew for each plan.

@@ -1,7 +1,6 @@
 package undocli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,13 +94,13 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	if err := f.check(e, paths); err != nil {
 		return err
 	}
-	if running := launch.Writing(w.registry, "", []string{r.Workspace}); len(running) > 0 {
-		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)
+	if err := w.reviewer(e).Idle(r.Workspace); err != nil {
+		return notIdle(err)
 	}
 	if err := publish(e, r.Workspace); err != nil && r.Ended.IsZero() {
 		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not known: %s\n", redact.Visible(err.Error()))
 	}
-	c, err := w.openCopy(r)
+	c, err := w.openCopy(e, r)
 	if err != nil {
 		return err
 	}
@@ -109,27 +108,29 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	if f.branch != "" {
 		return f.makeBranch(e, &c.Record)
 	}
-	a := &aCopy{Copy: c}
-	if a.base, err = c.BaseOf(w.state); err != nil {
-		return internal(err)
-	}
 	var opened []string
 	if f.held {
 		opened = paths
 	}
-	p, err := undo.Prepare(undo.Request{
-		State: w.state, Workspace: c.Workspace, Target: undo.Target{After: a.base, Session: c.ID}, Make: a.source(opened), Own: launch.OwnDirs(e), Paths: paths, Path: e.Getenv("PATH"),
-		Prefer: undo.Prefer(f.conflicts), Copy: c.Called(),
-	})
+	p, err := c.Prepare(paths, opened, undo.Prefer(f.conflicts))
 	if err != nil {
-		return internal(err)
+		return notIdle(err)
 	}
 	defer p.Close()
-	return f.apply(e, w, a, p, paths)
+	return f.apply(e, w, c, p, paths)
+}
+
+// notIdle says which session to end first, if that is why nothing can be taken over.
+func notIdle(err error) error {
+	var running *undo.RunningError
+	if errors.As(err, &running) {
+		return verb.Usage("\"bawn kill "+short(running.Session)+"\" ends it", "%w", running)
+	}
+	return internal(err)
 }
 
 // apply shows the plan, asks and does it.
-func (f *applyFlags) apply(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, paths []string) error {
+func (f *applyFlags) apply(e *launch.Env, w *workspace, a *copies.Review, p *undo.Plan, paths []string) error {
 	if f.asJSON {
 		return f.json(e, w, a, p, paths)
 	}
@@ -156,17 +157,12 @@ func (f *applyFlags) apply(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, 
 	return nil
 }
 
-// applyWords are what an undo's steps are called in an apply.
-var applyWords = map[string]string{"put back": "add", "restore": "change"}
-
-func applyWord(s undo.Step) string { return cmp.Or(applyWords[s.What], s.What) }
-
 // preview lists what would be done: what is held back comes first. What is chosen in
 // parts is shown later.
-func (f *applyFlags) preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan, paths []string) error {
+func (f *applyFlags) preview(out io.Writer, w *workspace, a *copies.Review, p *undo.Plan, paths []string) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, copyTitle(&a.Record))
-	for _, l := range a.stays(w, paths) {
+	for _, l := range a.Stays(paths) {
 		word := "stays"
 		if l.Held {
 			word = "held"
@@ -175,11 +171,11 @@ func (f *applyFlags) preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan
 	}
 	do, keep := p.Steps()
 	for _, s := range keep {
-		fmt.Fprintf(&b, "  %-9s %s: %s\n", "conflict", w.show(s.Path), redact.Visible(sinceBegan(s.Detail)))
+		fmt.Fprintf(&b, "  %-9s %s: %s\n", "conflict", w.show(s.Path), redact.Visible(copies.ConflictWhy(s)))
 	}
 	for _, s := range do {
 		if !f.parts {
-			fmt.Fprintf(&b, "  %-9s %s\n", applyWord(s), strings.TrimSpace(w.show(s.Path)+" "+redact.Visible(s.Detail)))
+			fmt.Fprintf(&b, "  %-9s %s\n", copies.StepWord(s), strings.TrimSpace(w.show(s.Path)+" "+redact.Visible(s.Detail)))
 		}
 	}
 	if len(p.Files.Kept) > 0 {
@@ -195,14 +191,8 @@ func (f *applyFlags) preview(out io.Writer, w *workspace, a *aCopy, p *undo.Plan
 	return err
 }
 
-// sinceBegan says when the human has changed something, from the copy's point of view.
-func sinceBegan(why string) string {
-	const since = "since the session"
-	return strings.Replace(why, since, since+" began", 1) + "; the session's stays in the copy"
-}
-
 // json prints the plan, and does it with --yes.
-func (f *applyFlags) json(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, paths []string) error {
+func (f *applyFlags) json(e *launch.Env, w *workspace, a *copies.Review, p *undo.Plan, paths []string) error {
 	out := struct {
 		Copy    string               `json:"copy"`
 		Name    string               `json:"name,omitempty"`
@@ -215,7 +205,7 @@ func (f *applyFlags) json(e *launch.Env, w *workspace, a *aCopy, p *undo.Plan, p
 		Error   string               `json:"error,omitempty"`
 	}{
 		Copy: a.ID, Name: a.Name, Changes: append([]checkpoint.Change{}, p.Files.Changes...), Kept: append([]checkpoint.Change{}, p.Files.Kept...),
-		Stays: append([]checkpoint.Leaving{}, a.stays(w, paths)...), Git: append([]gitstore.Kept{}, a.Git...),
+		Stays: append([]checkpoint.Leaving{}, a.Stays(paths)...), Git: append([]gitstore.Kept{}, a.Git...),
 	}
 	var failed error
 	if f.yes && !p.Empty() {

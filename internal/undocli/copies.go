@@ -3,11 +3,9 @@ package undocli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/checkpoint"
 	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/launch"
@@ -75,16 +73,12 @@ func names(list []copies.Record) string {
 	return strings.Join(words, ", ")
 }
 
-// lingers is how long the processes of a killed bawn may hold a copy: they die after it.
-const lingers = 5 * time.Second
+// reviewer opens copies.
+func (w *workspace) reviewer(e *launch.Env) *copies.Reviewer { return reviewer(e, w.state, w.registry) }
 
 // openCopy opens a copy to change it.
-func (w *workspace) openCopy(r *copies.Record) (*copies.Copy, error) {
-	c, err := copies.Open(w.state, r.ID)
-	for until := time.Now().Add(lingers); errors.Is(err, copies.ErrRunning) && !w.runs(r.ID) && time.Now().Before(until); {
-		time.Sleep(10 * time.Millisecond)
-		c, err = copies.Open(w.state, r.ID)
-	}
+func (w *workspace) openCopy(e *launch.Env, r *copies.Record) (*copies.Review, error) {
+	c, err := w.reviewer(e).Open(r.ID)
 	if errors.Is(err, copies.ErrRunning) {
 		return nil, verb.Usage("wait until it has ended, or end it: bawn kill "+short(r.ID), "copy %s: %w", r.Called(), err)
 	}
@@ -92,40 +86,6 @@ func (w *workspace) openCopy(r *copies.Record) (*copies.Copy, error) {
 		return nil, internal(err)
 	}
 	return c, nil
-}
-
-// runs reports whether a session lives.
-func (w *workspace) runs(session string) bool {
-	list, _ := attach.List(w.registry)
-	return slices.ContainsFunc(list, func(e attach.Entry) bool { return e.ID == session })
-}
-
-// aCopy is what a verb does with a copy.
-type aCopy struct {
-	*copies.Copy
-	base *checkpoint.Checkpoint
-	left []checkpoint.Leaving
-}
-
-// source makes what the session has changed, and notes what stays.
-func (a *aCopy) source(opened []string) undo.Source {
-	return func(s *checkpoint.Store) (c *checkpoint.Checkpoint, err error) {
-		c, a.left, err = a.Merge(s, a.base, opened)
-		return c, err
-	}
-}
-
-// stays lists what stays in the copy, of paths if there are some: what is held back first.
-func (a *aCopy) stays(w *workspace, paths []string) (list []checkpoint.Leaving) {
-	for _, held := range []bool{true, false} {
-		for _, l := range a.left {
-			abs := a.Workspace + "/" + l.Path
-			if l.Held == held && (len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return p == abs || strings.HasPrefix(abs, p+"/") })) {
-				list = append(list, l)
-			}
-		}
-	}
-	return list
 }
 
 // CopyOf names the copy that a session works on, with the number of files that it has
@@ -160,27 +120,17 @@ func copyTitle(r *copies.Record) string {
 }
 
 // diffCopy compares a copy with what it was made from.
-func (w *workspace) diffCopy(r *copies.Record, args []string) (*undo.Diff, error) {
+func (w *workspace) diffCopy(e *launch.Env, r *copies.Record, args []string) (*undo.Diff, error) {
 	_, paths, err := w.chooseCopy(append([]string{r.ID}, args...), -1)
 	if err != nil {
 		return nil, err
 	}
-	base, err := r.BaseOf(w.state)
-	if err != nil {
-		return nil, internal(err)
-	}
-	c, err := copies.Open(w.state, r.ID)
-	if errors.Is(err, copies.ErrRunning) {
-		c, err = copies.Peek(w.state, r.ID)
-	}
+	c, err := w.reviewer(e).Look(r.ID)
 	if err != nil {
 		return nil, internal(err)
 	}
 	defer c.Close()
-	a := &aCopy{Copy: c, base: base}
-	d, err := undo.CompareCopy(w.place(), base, func(s *checkpoint.Store) (*checkpoint.Checkpoint, error) {
-		return a.MergeAll(s, base)
-	}, paths)
+	d, err := c.Compare(paths)
 	if err != nil {
 		return nil, internal(err)
 	}

@@ -109,7 +109,7 @@ func (w *workspace) compare(e *launch.Env, args []string, dash int) (*undo.Diff,
 		return nil, err
 	}
 	if r != nil {
-		return w.diffCopy(r, args[1:])
+		return w.diffCopy(e, r, args[1:])
 	}
 	t, paths, err := w.choose(args, dash)
 	if err != nil {

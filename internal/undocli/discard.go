@@ -51,7 +51,7 @@ func discard(e *launch.Env, cwd string, args []string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	c, err := w.openCopy(r)
+	c, err := w.openCopy(e, r)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,7 @@ func discard(e *launch.Env, cwd string, args []string, yes bool) error {
 			return err
 		}
 	}
-	if err := errors.Join(forgetCommits(e, &c.Record), c.ForgetBase(w.state, 10*time.Second)); err != nil {
-		return internal(err)
-	}
-	if err := c.Discard(); err != nil {
+	if err := c.Remove(); err != nil {
 		return internal(err)
 	}
 	fmt.Fprintf(e.Stderr, "bawn: copy %s is removed\n", redact.Visible(r.Called()))

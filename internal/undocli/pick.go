@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/undo"
@@ -50,7 +51,7 @@ func pick(e *launch.Env, w *workspace, p *undo.Plan) error {
 func (k *picker) piece(x *undo.Piece) error {
 	if k.rest == 0 {
 		for _, s := range x.Steps {
-			k.p.line("", strings.TrimSpace(applyWord(s)+" "+k.p.w.show(s.Path)+" "+redact.Visible(s.Detail)))
+			k.p.line("", strings.TrimSpace(copies.StepWord(s)+" "+k.p.w.show(s.Path)+" "+redact.Visible(s.Detail)))
 		}
 		k.p.head(x.Lines)
 	}

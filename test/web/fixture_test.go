@@ -23,21 +23,23 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // A fixture is a relay that says what a test wants. Its state is guarded by mu.
 type fixture struct {
-	mu       sync.Mutex
-	server   *httptest.Server
-	down     bool
-	changed  chan struct{} // closed with each change, and replaced
-	cut      chan struct{} // closed when the fixture goes down, and replaced
-	asked    []*v1.Approval
-	answers  []*v1.ApprovalServiceAnswerRequest
-	sessions []*v1.Session
-	killed   []string
-	undone   []string // sessions for which an undo was asked
-	typed    []byte
-	devices  []*v1.Device
-	logins   map[string]string // cookie → device
-	readOnly bool
-	queries  []*v1.AuditServiceQueryRequest
+	mu        sync.Mutex
+	server    *httptest.Server
+	down      bool
+	changed   chan struct{} // closed with each change, and replaced
+	cut       chan struct{} // closed when the fixture goes down, and replaced
+	asked     []*v1.Approval
+	answers   []*v1.ApprovalServiceAnswerRequest
+	sessions  []*v1.Session
+	killed    []string
+	undone    []string // sessions for which an undo was asked
+	applied   []string // what was asked to be taken over from the copy
+	discarded bool     // the copy
+	typed     []byte
+	devices   []*v1.Device
+	logins    map[string]string // cookie → device
+	readOnly  bool
+	queries   []*v1.AuditServiceQueryRequest
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -48,6 +50,7 @@ func newFixture(t *testing.T) *fixture {
 	mux.Handle(bawnv1connect.NewAuditServiceHandler(log{f: f}))
 	mux.Handle(bawnv1connect.NewPolicyServiceHandler(judge{}))
 	mux.Handle(bawnv1connect.NewUndoServiceHandler(past{f: f}))
+	mux.Handle(bawnv1connect.NewCopyServiceHandler(shelf{f: f}))
 	mux.Handle(bawnv1connect.NewDeviceServiceHandler(devices{f: f}))
 	mux.Handle(bawnv1connect.NewAuthServiceHandler(entry{f: f}))
 	mux.Handle("/", page())

@@ -27,7 +27,7 @@ const onlyVariable = "BAWN_TEST_SCENES"
 
 // attacks are the scenarios in which the page withstands somebody, and one of each
 // kind that is left. They run where testenv.Short says so.
-var attacks = []string{"phoneAnswers", "alwaysConfirms", "hostileText", "movedButton", "readOnly", "loginEnds", "wrongCode", "policyHolds", "answeredElsewhere", "realAnswers", "realUndo"}
+var attacks = []string{"phoneAnswers", "alwaysConfirms", "hostileText", "movedButton", "readOnly", "loginEnds", "wrongCode", "policyHolds", "answeredElsewhere", "realAnswers", "realUndo", "copyUntouched", "realCopy"}
 
 // TestPage runs every scenario of page/ in one browser.
 func TestPage(t *testing.T) {
@@ -169,5 +169,5 @@ func state(f *fixture, w http.ResponseWriter, _ *http.Request) {
 	for _, q := range f.queries {
 		queries = append(queries, raw(q))
 	}
-	json.NewEncoder(w).Encode(map[string]any{"answers": answers, "queries": queries, "killed": slices.Clone(f.killed), "undone": len(f.undone), "typed": string(f.typed), "devices": len(f.devices)})
+	json.NewEncoder(w).Encode(map[string]any{"answers": answers, "queries": queries, "killed": slices.Clone(f.killed), "undone": len(f.undone), "applied": slices.Clone(f.applied), "discarded": f.discarded, "typed": string(f.typed), "devices": len(f.devices)})
 }

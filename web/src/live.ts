@@ -2,9 +2,9 @@
 // whether it still hears of changes.
 import { plain } from './reveal.ts';
 import { Store } from './store.ts';
-import { approvals as api, auth, sessions as sessionApi, undo, type Reply } from './wire/api.ts';
+import { approvals as api, auth, copies as copyApi, sessions as sessionApi, undo, type Reply } from './wire/api.ts';
 import { Failure } from './wire/connect.ts';
-import type { Approval, Me, Past, Session } from './wire/messages.ts';
+import type { Approval, Copy, Me, Past, Session } from './wire/messages.ts';
 
 /** A Link is how things stand with the server. */
 export interface Link {
@@ -22,6 +22,8 @@ export const approvals = new Store<ReadonlyMap<string, Approval>>(new Map());
 export const sessions = new Store<readonly Session[] | undefined>(undefined);
 /** The sessions that have left checkpoints, the newest first. */
 export const pasts = new Store<readonly Past[]>([]);
+/** The copies of sessions, the newest first. */
+export const copies = new Store<readonly Copy[]>([]);
 /** The last thing that a screen reader is told. */
 export const spoken = new Store('');
 
@@ -231,9 +233,10 @@ export function watchSessions(): () => void {
   });
 }
 
-/** readPasts looks which sessions have left checkpoints. */
+/** readPasts looks which sessions have left checkpoints and copies. */
 export function readPasts(): void {
   undo.list().then((list) => pasts.set(list), signedOut); // without it the page shows what runs
+  copyApi.list().then((list) => copies.set(list), signedOut);
 }
 
 let hidden = 0;

@@ -59,6 +59,8 @@ type Options struct {
 	Devices Devices
 	// Past lists the changes of sessions. *undo.Past is one.
 	Past Past
+	// Copies are those of sessions. *copies.Reviewer is one.
+	Copies Copies
 	// Touches ask for the touch of a device's passkey. It is the web page's.
 	Touches Touches
 	// System describes machine and relay; now is put in here.
@@ -116,6 +118,7 @@ func New(o Options) (*API, error) {
 	mux.Handle(bawnv1connect.NewDeviceServiceHandler(&devices{a}, with...))
 	mux.Handle(bawnv1connect.NewSystemServiceHandler(&systems{a}, with...))
 	mux.Handle(bawnv1connect.NewUndoServiceHandler(&undos{a}, with...))
+	mux.Handle(bawnv1connect.NewCopyServiceHandler(&reviews{a}, with...))
 	a.handler = mux
 	return a, nil
 }
@@ -143,34 +146,41 @@ const (
 
 // rights has a row for every method.
 var rights = map[string]right{
-	bawnv1connect.ApprovalServiceListProcedure:      look,
-	bawnv1connect.ApprovalServiceGetProcedure:       look,
-	bawnv1connect.ApprovalServiceWatchProcedure:     look,
-	bawnv1connect.ApprovalServiceAnswerProcedure:    change,
-	bawnv1connect.SessionServiceListProcedure:       look,
-	bawnv1connect.SessionServiceWatchProcedure:      look,
-	bawnv1connect.SessionServiceKillProcedure:       change,
-	bawnv1connect.SessionServiceAttachProcedure:     look, // to type it has to be more: see Attach
-	bawnv1connect.SessionServiceSendProcedure:       change,
-	bawnv1connect.SessionServiceResizeProcedure:     change,
-	bawnv1connect.AuditServiceQueryProcedure:        look,
-	bawnv1connect.AuditServiceTimelineProcedure:     look,
-	bawnv1connect.AuditServiceVerifyProcedure:       look,
-	bawnv1connect.PolicyServiceExplainProcedure:     look,
-	bawnv1connect.DeviceServiceListProcedure:        look,
-	bawnv1connect.DeviceServiceRevokeProcedure:      look, // itself; others: see Revoke
-	bawnv1connect.DeviceServicePairProcedure:        local,
-	bawnv1connect.DeviceServicePushKeyProcedure:     remote,
-	bawnv1connect.DeviceServiceSubscribeProcedure:   remote,
-	bawnv1connect.DeviceServiceUnsubscribeProcedure: remote,
-	bawnv1connect.SystemServiceGetProcedure:         look,
-	bawnv1connect.SystemServiceStatusProcedure:      local,
-	bawnv1connect.SystemServiceStopProcedure:        local,
-	bawnv1connect.UndoServiceListProcedure:          look,
-	bawnv1connect.UndoServiceDiffProcedure:          look,
-	bawnv1connect.UndoServiceLinesProcedure:         look,
-	bawnv1connect.UndoServicePreviewProcedure:       hand, // it keeps the present meanwhile
-	bawnv1connect.UndoServiceUndoProcedure:          hand, // with the touch: see Undo
+	bawnv1connect.ApprovalServiceListProcedure:       look,
+	bawnv1connect.ApprovalServiceGetProcedure:        look,
+	bawnv1connect.ApprovalServiceWatchProcedure:      look,
+	bawnv1connect.ApprovalServiceAnswerProcedure:     change,
+	bawnv1connect.SessionServiceListProcedure:        look,
+	bawnv1connect.SessionServiceWatchProcedure:       look,
+	bawnv1connect.SessionServiceKillProcedure:        change,
+	bawnv1connect.SessionServiceAttachProcedure:      look, // to type it has to be more: see Attach
+	bawnv1connect.SessionServiceSendProcedure:        change,
+	bawnv1connect.SessionServiceResizeProcedure:      change,
+	bawnv1connect.AuditServiceQueryProcedure:         look,
+	bawnv1connect.AuditServiceTimelineProcedure:      look,
+	bawnv1connect.AuditServiceVerifyProcedure:        look,
+	bawnv1connect.PolicyServiceExplainProcedure:      look,
+	bawnv1connect.DeviceServiceListProcedure:         look,
+	bawnv1connect.DeviceServiceRevokeProcedure:       look, // itself; others: see Revoke
+	bawnv1connect.DeviceServicePairProcedure:         local,
+	bawnv1connect.DeviceServicePushKeyProcedure:      remote,
+	bawnv1connect.DeviceServiceSubscribeProcedure:    remote,
+	bawnv1connect.DeviceServiceUnsubscribeProcedure:  remote,
+	bawnv1connect.SystemServiceGetProcedure:          look,
+	bawnv1connect.SystemServiceStatusProcedure:       local,
+	bawnv1connect.SystemServiceStopProcedure:         local,
+	bawnv1connect.CopyServiceListProcedure:           look,
+	bawnv1connect.CopyServiceFilesProcedure:          look,
+	bawnv1connect.CopyServiceLinesProcedure:          look,
+	bawnv1connect.CopyServicePreviewProcedure:        hand,
+	bawnv1connect.CopyServiceApplyProcedure:          hand, // with the touch: see Apply
+	bawnv1connect.CopyServicePreviewDiscardProcedure: hand,
+	bawnv1connect.CopyServiceDiscardProcedure:        hand, // with the touch: see Discard
+	bawnv1connect.UndoServiceListProcedure:           look,
+	bawnv1connect.UndoServiceDiffProcedure:           look,
+	bawnv1connect.UndoServiceLinesProcedure:          look,
+	bawnv1connect.UndoServicePreviewProcedure:        hand, // it keeps the present meanwhile
+	bawnv1connect.UndoServiceUndoProcedure:           hand, // with the touch: see Undo
 }
 
 // Rights says of every method but those of AuthService who may call it, for the

@@ -25,6 +25,7 @@ func methods(t *testing.T) []protoreflect.MethodDescriptor {
 	for _, f := range []protoreflect.FileDescriptor{
 		bawnv1.File_bawn_v1_approval_proto, bawnv1.File_bawn_v1_session_proto, bawnv1.File_bawn_v1_audit_proto,
 		bawnv1.File_bawn_v1_policy_proto, bawnv1.File_bawn_v1_device_proto, bawnv1.File_bawn_v1_system_proto, bawnv1.File_bawn_v1_undo_proto,
+		bawnv1.File_bawn_v1_copy_proto,
 	} {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)

@@ -121,23 +121,31 @@ func (s *undos) Diff(_ context.Context, m *bawnv1.UndoServiceDiffRequest) (*bawn
 	err := s.compare(m.GetSession(), func(one *undo.Session, d *undo.Diff) error {
 		list := d.List()
 		out.More = int32(max(0, len(list)-maxChanged))
-		left, until := int64(maxCompared), time.Now().Add(compareTime)
+		count := counting(d)
 		for _, x := range list[:min(len(list), maxChanged)] {
-			left -= sizeOf(x.Old) + sizeOf(x.New)
-			c := &undo.Change{Difference: x}
-			compare := left >= 0 && time.Now().Before(until)
-			if compare {
-				c = d.Change(x)
-			}
-			out.Files = append(out.Files, changedOf(one, c, compare))
+			out.Files = append(out.Files, count(one.Workspace, fileID(x.Path), x))
 		}
-		out.Git = stepsOf(one, d.Git())
+		out.Git = stepsOf(one.Workspace, d.Git())
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// counting describes files with their lines, until it has compared enough.
+func counting(d *undo.Diff) func(workspace, id string, x checkpoint.Difference) *bawnv1.ChangedFile {
+	left, until := int64(maxCompared), time.Now().Add(compareTime)
+	return func(workspace, id string, x checkpoint.Difference) *bawnv1.ChangedFile {
+		left -= sizeOf(x.Old) + sizeOf(x.New)
+		c := &undo.Change{Difference: x}
+		compare := left >= 0 && time.Now().Before(until)
+		if compare {
+			c = d.Change(x)
+		}
+		return changedOf(workspace, id, c, compare)
+	}
 }
 
 func sizeOf(e *checkpoint.Entry) int64 {
@@ -153,9 +161,9 @@ func fileID(path string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func changedOf(s *undo.Session, c *undo.Change, compared bool) *bawnv1.ChangedFile {
+func changedOf(workspace, id string, c *undo.Change, compared bool) *bawnv1.ChangedFile {
 	out := &bawnv1.ChangedFile{
-		Id: fileID(c.Path), Name: undo.Show(s.Workspace, c.Path), Kind: bawnv1.ChangeKind_CHANGE_KIND_MODIFIED, OldSize: sizeOf(c.Old), NewSize: sizeOf(c.New),
+		Id: id, Name: undo.Show(workspace, c.Path), Kind: bawnv1.ChangeKind_CHANGE_KIND_MODIFIED, OldSize: sizeOf(c.Old), NewSize: sizeOf(c.New),
 		Counted: compared && c.Missing == nil && !c.Binary, Binary: c.Binary, Added: int32(min(c.Added, 1<<30)), Deleted: int32(min(c.Deleted, 1<<30)),
 	}
 	if c.Old != nil {
@@ -254,7 +262,7 @@ func (s *undos) Preview(ctx context.Context, m *bawnv1.UndoServicePreviewRequest
 	err := s.prepare(m.GetSession(), func(one *undo.Session, p *undo.Plan, digest string) (err error) {
 		do, keep := p.Steps()
 		out.More = int32(max(0, len(do)-maxSteps) + max(0, len(keep)-maxSteps))
-		out.Steps, out.Kept = stepsOf(one, do), stepsOf(one, keep)
+		out.Steps, out.Kept = stepsOf(one.Workspace, do), stepsOf(one.Workspace, keep)
 		out.Killed, out.Plan = p.Killed && p.After == nil, digest
 		if !p.Empty() {
 			out.Ceremony, out.Options, err = s.o.Touches.BeginTouch(ctx, c.Device, purpose(one.Target.Session, digest))
@@ -267,11 +275,11 @@ func (s *undos) Preview(ctx context.Context, m *bawnv1.UndoServicePreviewRequest
 	return out, nil
 }
 
-func stepsOf(s *undo.Session, list []undo.Step) (out []*bawnv1.Step) {
+func stepsOf(workspace string, list []undo.Step) (out []*bawnv1.Step) {
 	for _, x := range list[:min(len(list), maxSteps)] {
 		name := line(x.Ref)
 		if x.Path != "" {
-			name = undo.Show(s.Workspace, x.Path)
+			name = undo.Show(workspace, x.Path)
 		}
 		out = append(out, &bawnv1.Step{What: line(x.What), Name: name, Detail: line(x.Detail)})
 	}

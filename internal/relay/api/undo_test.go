@@ -20,17 +20,22 @@ import (
 // changed files.
 type handRig struct {
 	*rig
-	t         *testing.T
-	w         string
-	past      *undo.Past
-	writing   []string
-	unlooked  error    // why it is not known who writes
+	touches
+	t        *testing.T
+	w        string
+	past     *undo.Past
+	writing  []string
+	unlooked error // why it is not known who writes
+}
+
+// touches are those of a passkey that does what a test says.
+type touches struct {
 	wanted    []string // purposes for which a touch was begun
 	ceremonys map[string]string
 }
 
 // BeginTouch is Touches'.
-func (h *handRig) BeginTouch(_ context.Context, device, purpose string) (ceremony, options string, err error) {
+func (h *touches) BeginTouch(_ context.Context, device, purpose string) (ceremony, options string, err error) {
 	h.wanted = append(h.wanted, purpose)
 	ceremony = fmt.Sprint("c", len(h.wanted))
 	h.ceremonys[ceremony] = device + " " + purpose
@@ -40,7 +45,7 @@ func (h *handRig) BeginTouch(_ context.Context, device, purpose string) (ceremon
 var errNoTouch = connect.NewError(connect.CodePermissionDenied, errors.New("no touch"))
 
 // FinishTouch is Touches'. The credential of these tests is "touched".
-func (h *handRig) FinishTouch(_ context.Context, device, purpose, ceremony, credential string) error {
+func (h *touches) FinishTouch(_ context.Context, device, purpose, ceremony, credential string) error {
 	begun := h.ceremonys[ceremony]
 	delete(h.ceremonys, ceremony)
 	if begun != device+" "+purpose || credential != "touched" {
@@ -54,7 +59,7 @@ func newHandRig(t *testing.T) *handRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &handRig{t: t, w: filepath.Join(dir, "w"), ceremonys: map[string]string{}}
+	h := &handRig{t: t, w: filepath.Join(dir, "w"), touches: touches{ceremonys: map[string]string{}}}
 	h.past = &undo.Past{
 		State: filepath.Join(dir, "state"), Path: os.Getenv("PATH"),
 		Writing: func([]string) ([]string, error) { return h.writing, h.unlooked }, Publish: func(string) error { return nil },

@@ -54,11 +54,12 @@ type Options struct {
 	Explain func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
 	// Mechanisms finds out what this machine can enforce. It is called once.
 	Mechanisms func() []*bawnv1.Mechanism
-	Past       api.Past // what sessions have changed
-	OnDemand   bool     // the relay ends when there has been nothing to do for a while
-	Unit       bool     // the system has made the relay's sockets
-	Stop       func()   // ends the relay
-	Ready      func()   // called once all is served, or nil
+	Past       api.Past   // what sessions have changed
+	Copies     api.Copies // the copies of sessions
+	OnDemand   bool       // the relay ends when there has been nothing to do for a while
+	Unit       bool       // the system has made the relay's sockets
+	Stop       func()     // ends the relay
+	Ready      func()     // called once all is served, or nil
 	Page       Page
 }
 
@@ -159,7 +160,7 @@ func (f *frontends) listen() (net.Listener, error) {
 // newAPI makes the services, and the web page where there is a listener for it.
 func (f *frontends) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
 	o := api.Options{
-		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Status: f.status, Stop: f.Stop, Past: f.Past, Recorder: f.Recorder, Now: time.Now,
+		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Status: f.status, Stop: f.Stop, Past: f.Past, Copies: f.Copies, Recorder: f.Recorder, Now: time.Now,
 	}
 	if l == nil {
 		return api.New(o)

@@ -45,10 +45,12 @@ func TestOtherOrigins(t *testing.T) {
 			if status := b.looks(); status != http.StatusOK {
 				t.Fatalf("control: %d", status)
 			}
-			request := b.request("ApprovalService/Answer", words{})
-			one.change(request)
-			if status, _ := b.do(request); status != one.want {
-				t.Errorf("status %d; want %d", status, one.want)
+			for _, method := range []string{"ApprovalService/Answer", "CopyService/Apply", "CopyService/Discard"} {
+				request := b.request(method, words{})
+				one.change(request)
+				if status, _ := b.do(request); status != one.want {
+					t.Errorf("%s: status %d; want %d", method, status, one.want)
+				}
 			}
 			if !r.records.has(opRefuse, "") {
 				t.Error("the refusal is not recorded")

@@ -173,6 +173,8 @@ type ChangedFile struct {
 	Added         int32                  `protobuf:"varint,9,opt,name=added,proto3" json:"added,omitempty"`
 	Deleted       int32                  `protobuf:"varint,10,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	Binary        bool                   `protobuf:"varint,11,opt,name=binary,proto3" json:"binary,omitempty"`
+	Held          string                 `protobuf:"bytes,12,opt,name=held,proto3" json:"held,omitempty"`   // on a copy: why it is held back, or ""
+	Stays         string                 `protobuf:"bytes,13,opt,name=stays,proto3" json:"stays,omitempty"` // on a copy: why nothing can take it over, or ""
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -282,6 +284,20 @@ func (x *ChangedFile) GetBinary() bool {
 		return x.Binary
 	}
 	return false
+}
+
+func (x *ChangedFile) GetHeld() string {
+	if x != nil {
+		return x.Held
+	}
+	return ""
+}
+
+func (x *ChangedFile) GetStays() string {
+	if x != nil {
+		return x.Stays
+	}
+	return ""
 }
 
 // A Hunk is a run of changed lines with those around them.
@@ -993,7 +1009,7 @@ const file_bawn_v1_undo_proto_rawDesc = "" +
 	"\x03dir\x18\x03 \x01(\tR\x03dir\x120\n" +
 	"\x05began\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x12\x12\n" +
 	"\x04runs\x18\x05 \x01(\bR\x04runs\x12\x16\n" +
-	"\x06killed\x18\x06 \x01(\bR\x06killed\"\xa8\x02\n" +
+	"\x06killed\x18\x06 \x01(\bR\x06killed\"\xd2\x02\n" +
 	"\vChangedFile\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12'\n" +
@@ -1006,7 +1022,9 @@ const file_bawn_v1_undo_proto_rawDesc = "" +
 	"\x05added\x18\t \x01(\x05R\x05added\x12\x18\n" +
 	"\adeleted\x18\n" +
 	" \x01(\x05R\adeleted\x12\x16\n" +
-	"\x06binary\x18\v \x01(\bR\x06binary\"\x90\x01\n" +
+	"\x06binary\x18\v \x01(\bR\x06binary\x12\x12\n" +
+	"\x04held\x18\f \x01(\tR\x04held\x12\x14\n" +
+	"\x05stays\x18\r \x01(\tR\x05stays\"\x90\x01\n" +
 	"\x04Hunk\x12\x1b\n" +
 	"\told_start\x18\x01 \x01(\x05R\boldStart\x12\x1b\n" +
 	"\told_lines\x18\x02 \x01(\x05R\boldLines\x12\x1b\n" +

@@ -126,12 +126,21 @@ class Scene {
   }
 }
 
+const authenticators = new WeakMap();
+
 async function passkey(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('WebAuthn.enable');
-  await devtools.send('WebAuthn.addVirtualAuthenticator', {
+  const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
     options: { protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
   });
+  authenticators.set(page, { devtools, authenticatorId });
+}
+
+/** forgetPasskey takes the passkey away from a page's browser. */
+export async function forgetPasskey(page) {
+  const { devtools, authenticatorId } = authenticators.get(page);
+  await devtools.send('WebAuthn.clearCredentials', { authenticatorId });
 }
 
 /** until waits for a condition that is not in the page. */

@@ -90,3 +90,72 @@ export async function realUndo(s) {
   await page.getByText(/^In order: \d+ records/).waitFor();
   await page.getByText(session).first().waitFor();
 }
+
+/** A copy is read, taken over and discarded from a phone; what is held back is opened with its own touch; nobody does it without, nor for something else. */
+export async function realCopy(s) {
+  s.expected.push(/status of 4(00|03)/);
+  await s.world.tell('write', { name: 'plan', text: 'one\n' });
+  await s.world.tell('run', { name: 'fix', arg: ['--copy', '--name', 'fix', '--', 'sh', '-c', 'echo two >>plan; echo "<b>" >new; echo evil >.envrc'] });
+  assert.match(await until(async () => (await s.world.state()).runs.fix, 'the session ends'), /3 files changed on copy fix/);
+  const file = (name) => s.world.tell('read', { name }).catch(() => 'none');
+  const page = await enter(s, phone);
+  await page.evaluate(() => { location.hash = '#sessions'; });
+  await page.locator('.row', { hasText: 'fix' }).getByText('ended · 3 changed files').waitFor();
+  await page.locator('.row', { hasText: 'fix' }).tap();
+  await page.getByText('3 files, +3 −0 lines').waitFor();
+  assert.deepEqual(await page.locator('.file .name').allTextContents(), ['.envrc', 'new', 'plan']);
+  await page.locator('summary', { hasText: 'new' }).tap();
+  await page.locator('.diff').getByText('+<b>').waitFor();
+  const session = await page.evaluate(() => location.hash.split('/')[1]);
+  await copyAttacks(s, page, await enter(s, phone, { readonly: '1' }), session);
+  assert.deepEqual([await file('new'), await file('.envrc'), await file('plan')], ['none', 'none', 'one\n']);
+  const dialog = page.getByRole('dialog');
+  const touch = async (name, yes = 'Apply with your passkey') => {
+    await page.getByRole('button', { name }).tap();
+    await dialog.getByRole('button', { name: yes }).tap();
+  };
+  await touch('Apply all…');
+  await page.getByText('2 changes taken over').waitFor();
+  assert.deepEqual([await file('new'), await file('.envrc'), await file('plan')], ['<b>\n', 'none', 'one\ntwo\n']);
+  await page.locator('summary', { hasText: '.envrc' }).tap();
+  await page.getByText('bawn apply fix .envrc --held').waitFor();
+  await touch('Open this one…');
+  await page.getByText('1 change taken over').waitFor();
+  assert.equal(await file('.envrc'), 'evil\n');
+  await touch('Discard this copy…', 'Discard with your passkey');
+  await page.getByText('is not there any more').waitFor();
+  assert.equal(await file('new'), '<b>\n', 'what was taken over stays');
+  await page.evaluate(() => { location.hash = '#audit'; });
+  await page.getByText(/^In order: \d+ records/).waitFor();
+  await page.getByText('a human opens ".envrc"').first().waitFor({ state: 'attached' });
+}
+
+// copyAttacks tries to take over without what it takes.
+async function copyAttacks(s, page, looker, session) {
+  const call = (p, method, body) => p.evaluate(async ([m, b]) => {
+    const r = await fetch('/bawn.v1.CopyService/' + m, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(b) });
+    return [r.status, await r.json()];
+  }, [method, body]);
+  const [, { listing, files }] = await call(looker, 'Files', { session });
+  const held = { session, listing, files: [files[0].id], held: true };
+  const [, seen] = await call(page, 'Preview', { selection: held });
+  assert.ok(seen.ceremony, 'the control: the page itself is asked for a touch');
+  const [, doomed] = await call(page, 'PreviewDiscard', { session, listing });
+  for (const [p, m, body] of [
+    [looker, 'Preview', { selection: held }],
+    [looker, 'Apply', { selection: held, plan: seen.plan, ceremony: seen.ceremony, credential: '{}' }],
+    [looker, 'Discard', { session, listing, ceremony: doomed.ceremony, credential: '{}' }],
+    [page, 'Apply', { selection: held, plan: seen.plan }],
+    [page, 'Apply', { selection: held, plan: seen.plan, ceremony: seen.ceremony, credential: '{}' }],
+    [page, 'Discard', { session, listing, ceremony: doomed.ceremony, credential: '{}' }],
+  ]) {
+    const [status, answer] = await call(p, m, body);
+    assert.deepEqual([status, answer.code], [403, 'permission_denied'], m);
+  }
+  const [status] = await call(page, 'Preview', { selection: { session, listing, files: [files[0].id] } });
+  assert.equal(status, 400, 'what is held back, as if it were not');
+  // A session that runs reaches neither the page nor the socket.
+  await s.world.tell('run', { name: 'inside', arg: ['--copy', '--name', 'inside', '--', 'sh', '-c', 'bawn apply fix --yes; echo apply $?; bawn discard fix --yes; echo discard $?'] });
+  const said = await until(async () => (await s.world.state()).runs.inside, 'the session ends');
+  assert.ok(/apply [1-9]/.test(said) && /discard [1-9]/.test(said), said);
+}

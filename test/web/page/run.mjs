@@ -4,12 +4,13 @@
 import { open } from './browser.mjs';
 import * as approvals from './approvals.mjs';
 import * as views from './views.mjs';
+import * as copy from './copy.mjs';
 import * as machine from './machine.mjs';
 import * as relay from './relay.mjs';
 import * as trouble from './trouble.mjs';
 
 const [control, key, ...only] = process.argv.slice(2);
-const all = Object.entries({ ...approvals, ...views, ...trouble, ...relay, ...machine }).filter(([name]) => name !== 'enter' && (only.length === 0 || only.includes(name)));
+const all = Object.entries({ ...approvals, ...views, ...copy, ...trouble, ...relay, ...machine }).filter(([name]) => name !== 'enter' && (only.length === 0 || only.includes(name)));
 const browser = await open(control, key);
 const next = all.values();
 

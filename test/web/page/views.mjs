@@ -141,7 +141,7 @@ export async function devices(s) {
 export async function narrow(s) {
   await s.world.tell('ask', { name: ['hostile', 'push'] });
   const page = await s.inside({ ...phone, viewport: { width: 320, height: 640 } });
-  for (const place of ['approvals', 'sessions', 'sessions/s1aaaaaaaaaaaaaaaaaaaaaaaa', 'sessions/s3cccccccccccccccccccccccc', 'audit', 'policy', 'devices']) {
+  for (const place of ['approvals', 'sessions', 'sessions/s1aaaaaaaaaaaaaaaaaaaaaaaa', 'sessions/s3cccccccccccccccccccccccc', 'sessions/s4dddddddddddddddddddddddd', 'audit', 'policy', 'devices']) {
     await page.evaluate((p) => { location.hash = p; }, place);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.waitForTimeout(250);

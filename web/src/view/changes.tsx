@@ -1,4 +1,5 @@
 // What a session has changed, and how it is taken back.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { me, readPasts, signedOut, words } from '../live.ts';
 import { touch } from '../passkey.ts';
@@ -26,8 +27,8 @@ export function Changes({ of: p }: { of: Past }) {
     <section aria-labelledby="changes">
       <h2 id="changes">What it has changed</h2>
       <Failed why={failed} />
-      <p class="sub" role="status">{diff ? total(diff) : !failed && 'Comparing…'}</p>
-      <ul class="files">{diff?.files.map((f) => <li key={f.id}><File of={f} session={p.session} round={round} /></li>)}</ul>
+      <p class="sub" role="status">{diff ? total(diff.files, diff.more) : !failed && 'Comparing…'}</p>
+      <ul class="files">{diff?.files.map((f) => <li key={f.id}><File of={f} read={() => undo.lines(p.session, f.id)} round={round} /></li>)}</ul>
       {diff && diff.git.length > 0 && <h3>In git</h3>}
       <Steps of={diff?.git ?? []} />
       {diff && diff.more > 0 && <p class="note">{diff.more.toLocaleString('en')} more: <code>bawn diff {plain(p.session.slice(0, 8))}</code> shows them.</p>}
@@ -40,33 +41,37 @@ export function Changes({ of: p }: { of: Past }) {
   );
 }
 
-function total({ files, more }: Diff): string {
+/** total sums up files. */
+export function total(files: readonly ChangedFile[], more: number): string {
   if (files.length === 0) return 'No file differs.';
   const sum = (of: 'added' | 'deleted') => files.reduce((n, f) => n + f[of], 0);
   const n = files.length + more;
   return `${n.toLocaleString('en')} file${n > 1 ? 's' : ''}, +${sum('added')} −${sum('deleted')} lines`;
 }
 
-function File({ of: f, session, round }: { of: ChangedFile; session: string; round: number }) {
+/** File is one that differs, with its lines once it is opened; read gets them. */
+export function File({ of: f, read, round, children }: { of: ChangedFile; read: () => Promise<Lines>; round: number; children?: ComponentChildren }) {
   const [open, setOpen] = useState(false);
+  const known = f.kind !== 'unspecified';
   return (
     <details class={'file ' + f.kind} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        <span class="what">{f.kind}</span> <span class="name"><Line of={f.name} mono /></span>{' '}
-        <span class="meta">{f.counted && f.added + f.deleted > 0 ? `+${f.added} −${f.deleted}` : `${size(f.oldSize)} to ${size(f.newSize)}`}</span>
+        {known && <span class="what">{f.kind}</span>} <span class="name"><Line of={f.name} mono /></span>{' '}
+        {known && <span class="meta">{f.counted && f.added + f.deleted > 0 ? `+${f.added} −${f.deleted}` : `${size(f.oldSize)} to ${size(f.newSize)}`}</span>}
       </summary>
       {f.oldMode !== f.newMode && <p class="note">Mode {f.oldMode || 'none'} to {f.newMode || 'none'}.</p>}
-      {open && (f.binary ? <p class="note">Its content is no text.</p> : <Text key={round} session={session} file={f.id} />)}
+      {children}
+      {open && known && (f.binary ? <p class="note">Its content is no text.</p> : <Text key={round} read={read} />)}
     </details>
   );
 }
 
-function Text({ session, file }: { session: string; file: string }) {
+function Text({ read }: { read: () => Promise<Lines> }) {
   const [lines, setLines] = useState<Lines>();
   const [failed, setFailed] = useState('');
   useEffect(() => {
     let current = true;
-    undo.lines(session, file).then((l) => current && setLines(l), (e: unknown) => current && (signedOut(e) || setFailed(words(e))));
+    read().then((l) => current && setLines(l), (e: unknown) => current && (signedOut(e) || setFailed(words(e))));
     return () => {
       current = false;
     };
@@ -79,7 +84,7 @@ function Text({ session, file }: { session: string; file: string }) {
         <pre class="diff" tabIndex={0} role="region" aria-label="Changed lines">{lines.hunks.map((h, i) => <Hunks key={i} of={h} />)}</pre>
       )}
       {lines.hunks.length === 0 && !lines.missing && <p class="note">No line differs.</p>}
-      {lines.cut && <p class="note warn">There is more than is shown here: look at it with <code>bawn diff</code>.</p>}
+      {lines.cut && <p class="note warn">It is too long; there is more than is shown here: look at it with <code>bawn diff</code>.</p>}
     </>
   );
 }
@@ -149,7 +154,8 @@ function Undo({ of: p, onDone }: { of: Past; onDone: () => void }) {
   );
 }
 
-function Steps({ of }: { of: readonly Step[] }) {
+/** Steps lists what a plan does. */
+export function Steps({ of }: { of: readonly Step[] }) {
   if (of.length === 0) return null;
   return <ul class="steps plan">{of.map((s, i) => <li key={i}><strong>{plain(s.what)}</strong> <Line of={s.name} mono />{s.detail && <> <Line of={s.detail} /></>}</li>)}</ul>;
 }

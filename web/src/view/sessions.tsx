@@ -1,12 +1,13 @@
 // The tree of sessions, and one of them.
 import { useEffect, useState } from 'preact/hooks';
-import { me, pasts, readPasts, sessions, words } from '../live.ts';
+import { copies, me, pasts, readPasts, sessions, words } from '../live.ts';
 import { to } from '../route.ts';
 import { use } from '../store.ts';
 import { sessions as api } from '../wire/api.ts';
-import type { Connection, Past, Session } from '../wire/messages.ts';
+import type { Connection, Copy, Past, Session } from '../wire/messages.ts';
 import { Changes } from './changes.tsx';
 import { Console } from './console.tsx';
+import { OnCopy } from './copy.tsx';
 import { At, Dialog, Fact, Failed, Line, size, span, Title, useClock } from './text.tsx';
 
 /** A Branch is a session with its children. */
@@ -35,7 +36,10 @@ export function Sessions({ chosen }: { chosen: string }) {
   useEffect(readPasts, [all?.length, ended]); // a session has begun or ended
   const one = all?.find((s) => s.id === chosen);
   const gone = past.find((p) => p.session === chosen);
-  if (chosen && one) return <One key={one.id} of={one} past={gone} />;
+  const copied = use(copies);
+  const copy = copied.find((c) => c.session === chosen);
+  if (chosen && one) return <One key={one.id} of={one} past={gone} copy={copy} />;
+  if (chosen && copy) return <Left key={copy.session} of={copy} />;
   if (chosen && gone) return <Gone key={gone.session} of={gone} />;
   return (
     <>
@@ -46,6 +50,7 @@ export function Sessions({ chosen }: { chosen: string }) {
       {chosen && all && <p class="note">The session <Line of={chosen} mono /> is not there any more.</p>}
       {all?.length === 0 && <div class="empty"><p>No session runs. Start one with <code>bawn run -- AGENT</code>.</p></div>}
       {all && <Tree of={tree(all)} />}
+      <Copies of={copied} />
       <Before of={past.filter((p) => !all?.some((s) => s.id === p.session))} />
     </>
   );
@@ -67,6 +72,50 @@ function Row({ of: s }: { of: Session }) {
       </span>
       <span class="meta mono"><Line of={s.id.slice(0, 8)} /> <Line of={s.dir} /></span>
     </a>
+  );
+}
+
+// Copies lists the sessions on a copy, also those that are over.
+function Copies({ of }: { of: readonly Copy[] }) {
+  const now = useClock(10_000);
+  if (of.length === 0) return null;
+  return (
+    <section aria-labelledby="copies">
+      <h2 id="copies">On a copy</h2>
+      <ul class="tree">
+        {of.map((c) => (
+          <li key={c.session}>
+            <a class={c.runs ? 'row' : 'row ended'} href={to('sessions', c.session)}>
+              <span class="name"><Line of={c.name} /></span>
+              <span class="meta">{copyState(c)} · {c.files >= 0 && `${c.files.toLocaleString('en')} changed file${c.files === 1 ? '' : 's'} · `}begun {c.began && span(now - c.began.getTime())} ago</span>
+              <span class="meta mono"><Line of={c.agent} /> <Line of={c.dir} /></span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const copyState = (c: Copy) => (c.runs ? 'running' : c.killed ? 'killed' : 'ended');
+
+// Left is a session of which only its copy is left.
+function Left({ of: c }: { of: Copy }) {
+  return (
+    <>
+      <p><a href={to('sessions')}>← All sessions</a></p>
+      <div class="head">
+        <Title><Line of={c.name} /></Title>
+        <p class="sub">{copyState(c)}</p>
+      </div>
+      <dl class="facts">
+        <Fact name="Session"><Line of={c.session} mono /></Fact>
+        <Fact name="Agent"><Line of={c.agent} /></Fact>
+        <Fact name="In"><Line of={c.dir} mono /></Fact>
+        <Fact name="Since"><At time={c.began} /></Fact>
+      </dl>
+      <OnCopy of={c} />
+    </>
   );
 }
 
@@ -111,7 +160,7 @@ function Gone({ of: p }: { of: Past }) {
   );
 }
 
-function One({ of: s, past }: { of: Session; past: Past | undefined }) {
+function One({ of: s, past, copy }: { of: Session; past: Past | undefined; copy: Copy | undefined }) {
   const readOnly = use(me)?.readOnly ?? true;
   return (
     <>
@@ -131,6 +180,7 @@ function One({ of: s, past }: { of: Session; past: Past | undefined }) {
       </dl>
       {s.alive && s.terminal && <Console session={s.id} readOnly={readOnly} />}
       {past && <Changes of={past} />}
+      {copy && <OnCopy of={copy} />}
       {s.alive && <Holds of={s} />}
       {s.alive && <Open of={s.connections} />}
       {s.alive && !readOnly && <Kill of={s} />}

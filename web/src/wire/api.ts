@@ -85,6 +85,26 @@ export const undo = {
     m.undoServiceUndoResponse(await call('UndoService/Undo', { session, plan: p.plan, ceremony: p.ceremony, credential })),
 };
 
+/** A Selection is what to take over from a copy, as it was listed. */
+export interface Selection {
+  readonly session: string;
+  readonly listing: string;
+  /** None for all that is not held back. */
+  readonly files: readonly string[];
+  readonly held: boolean;
+}
+
+export const copies = {
+  list: async (): Promise<m.Copy[]> => m.copyServiceListResponse(await call('CopyService/List', {})).copies,
+  files: async (session: string): Promise<m.Listing> => m.copyServiceFilesResponse(await call('CopyService/Files', { session })),
+  lines: async (session: string, file: string): Promise<m.Lines> => m.copyServiceLinesResponse(await call('CopyService/Lines', { session, file })),
+  preview: async (selection: Selection): Promise<m.Taking> => m.copyServicePreviewResponse(await call('CopyService/Preview', { selection })),
+  apply: async (selection: Selection, p: m.Taking, credential: string): Promise<m.Undone> =>
+    m.copyServiceApplyResponse(await call('CopyService/Apply', { selection, plan: p.plan, ceremony: p.ceremony, credential })),
+  beginDiscard: async (session: string, listing: string) => m.copyServicePreviewDiscardResponse(await call('CopyService/PreviewDiscard', { session, listing })),
+  discard: (session: string, listing: string, ceremony: string, credential: string) => call('CopyService/Discard', { session, listing, ceremony, credential }),
+};
+
 export const auth = {
   me: async (): Promise<m.Me> => m.authServiceMeResponse(await call('AuthService/Me', {})),
   beginPair: async (code: string) => m.authServiceBeginPairResponse(await call('AuthService/BeginPair', { code })),

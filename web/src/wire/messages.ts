@@ -244,6 +244,8 @@ export const changedFile = message({
   added: number,
   deleted: number,
   binary: flag,
+  held: text,
+  stays: text,
 });
 export type ChangedFile = Shape<typeof changedFile>;
 
@@ -262,6 +264,18 @@ export const step = message({
   detail: text,
 });
 export type Step = Shape<typeof step>;
+
+export const copy = message({
+  session: text,
+  name: text,
+  agent: text,
+  dir: text,
+  began: time,
+  runs: flag,
+  killed: flag,
+  files: number,
+});
+export type Copy = Shape<typeof copy>;
 
 export const approvalServiceListResponse = message({
   approvals: list(approval),
@@ -415,3 +429,41 @@ export const undoServiceUndoResponse = message({
   failed: text,
 });
 export type Undone = Shape<typeof undoServiceUndoResponse>;
+
+export const copyServiceListResponse = message({
+  copies: list(copy),
+});
+
+export const copyServiceFilesResponse = message({
+  files: list(changedFile),
+  more: number,
+  listing: text,
+  commits: list(step),
+});
+export type Listing = Shape<typeof copyServiceFilesResponse>;
+
+export const copyServiceLinesResponse = message({
+  hunks: list(hunk),
+  cut: flag,
+  missing: text,
+});
+
+export const copyServicePreviewResponse = message({
+  steps: list(step),
+  conflicts: list(step),
+  plan: text,
+  ceremony: text,
+  options: text,
+});
+export type Taking = Shape<typeof copyServicePreviewResponse>;
+
+export const copyServiceApplyResponse = message({
+  done: number,
+  before: text,
+  failed: text,
+});
+
+export const copyServicePreviewDiscardResponse = message({
+  ceremony: text,
+  options: text,
+});
