@@ -27,7 +27,7 @@ func repository() error {
 
 func git(commands ...[]string) error {
 	for _, args := range commands {
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("git", append([]string{"-c", "gc.auto=0"}, args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("git %q: %w: %s", args, err, out)
 		}
 	}

@@ -20,6 +20,8 @@ type options struct {
 	rounds, cold int
 	bawn, only   string
 	serve, once  string
+	beside       bool
+	docker       string
 }
 
 func main() {
@@ -28,6 +30,8 @@ func main() {
 	flag.IntVar(&o.cold, "cold", 3, "how often those run that take long")
 	flag.StringVar(&o.bawn, "bawn", "", "bawn `program` to measure (default: built from this tree)")
 	flag.StringVar(&o.only, "only", "", "run only the tasks whose names contain `text`")
+	flag.BoolVar(&o.beside, "beside", false, "run the tasks on a copy, beside a live session, bwrap, a git worktree and a Docker volume")
+	flag.StringVar(&o.docker, "docker", "", "`address` of an engine for -beside, such as unix:///run/docker.sock")
 	flag.StringVar(&o.serve, "serve", "", "run tasks for another work in this `workspace` (internal)")
 	flag.StringVar(&o.once, "once", "", "run one `task` in the current directory (internal)")
 	o.Main(o.main)
@@ -63,6 +67,9 @@ func (o *options) measure(g *measure.Ground) error {
 	whos, err := o.Users(g)
 	if err != nil {
 		return err
+	}
+	if o.beside {
+		return o.measureBeside(self, program, whos)
 	}
 	r := measure.NewReport("work: ordinary work as a guest, against bare", os.Stdout)
 	for _, who := range whos {

@@ -34,3 +34,32 @@ func TestFlagErrorsNameTheFlag(t *testing.T) {
 		t.Errorf("%+v %+v", c, iso)
 	}
 }
+
+// TestCopy: copies are the default of all agents or of some, a flag decides for all, and a
+// project may only turn them on.
+func TestCopy(t *testing.T) {
+	on, off := ptr(true), ptr(false)
+	for _, tt := range []struct {
+		user, project string
+		flag          *bool
+		claude, sh    bool
+	}{
+		{"", "", nil, false, false},
+		{"", "", on, true, true},
+		{"isolation.copy = true", "", nil, true, true},
+		{"isolation.copy = true", "", off, false, false},
+		{"isolation.copy_agents = ['claude']", "", nil, true, false},
+		{"isolation.copy_agents = ['claude']", "", off, false, false},
+		{"isolation.copy_agents = ['claude']", "isolation.copy = false", nil, true, false},
+		{"", "isolation.copy_agents = ['claude']", nil, true, false},
+	} {
+		in := world(t)
+		put(t, in.User(), tt.user)
+		put(t, in.projectFile(), tt.project)
+		in.Flags.Copy = tt.flag
+		c := mustLoad(t, in)
+		if c.Copy("claude") != tt.claude || c.Copy("sh") != tt.sh {
+			t.Errorf("%+v: claude %t, sh %t", tt, c.Copy("claude"), c.Copy("sh"))
+		}
+	}
+}

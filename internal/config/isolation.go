@@ -58,8 +58,12 @@ func (c *Config) maskEnv() bool {
 	return c.Mode == bawn.ModeStrict
 }
 
-// Copy reports whether a session works on a copy of its workspace.
-func (c *Config) Copy() bool { return c.st.scalars["isolation.copy"].value == true }
+// Copy reports whether a session of an agent works on a copy of its workspace. A flag that
+// says no counts for every agent.
+func (c *Config) Copy(agent string) bool {
+	s := c.st.scalars["isolation.copy"]
+	return s.value == true || s.at.Layer != Command && slices.Contains(c.st.list("copy_agents"), agent)
+}
 
 // Workspace is the one that the configuration was loaded for.
 func (c *Config) Workspace() string { return c.st.paths.workspace }

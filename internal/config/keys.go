@@ -122,6 +122,8 @@ var keys = []*key{
 		doc: `secrets of the vault that may be put into requests where they are bound; "*" is all of them`},
 	{path: "isolation.copy", kind: boolean, rule: lower, profile: true,
 		doc: "have sessions work on a copy of the workspace, whose changes \"bawn apply\" takes over; --no-copy turns it off"},
+	{path: "isolation.copy_agents", kind: list, rule: adds, profile: true, entry: agentName,
+		doc: "agents whose sessions work on a copy of the workspace, such as \"claude\""},
 	{path: "isolation.split", kind: boolean, rule: lower, profile: true,
 		doc: "keep the agent and what it executes apart, in two sandboxes: the agent reaches its model, its shells run in the other"},
 	{path: "isolation.split_workspace", kind: text, rule: lower, profile: true, oneOf: splitAccess,

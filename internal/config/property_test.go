@@ -181,7 +181,7 @@ var drawn = map[string][]string{
 	"isolation.env":                  {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
 	"isolation.docker_options.image": {"a", "b", "a@" + digest}, "isolation.docker_options.workspace": {"/workspace", "/src"},
 	"isolation.docker_options.extra_args": {"--init", "--privileged"},
-	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"}, "isolation.unprotect": {".npmrc", "mise.toml", ".VSCode/"},
+	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"}, "isolation.copy_agents": {"claude", "sh"}, "isolation.unprotect": {".npmrc", "mise.toml", ".VSCode/"},
 	"paths": {".", "a", "a/b", "A", "a/b/c", "..", "/", "/a", "/a/b", "/A/b", "/a/b/c", "~", "~/x", "/etc"},
 }
 

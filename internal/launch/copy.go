@@ -39,7 +39,7 @@ type sessionCopy struct {
 func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	// A session's own children and tools are about its workspace, and a hook's command about
 	// that of an agent without a sandbox.
-	p.onCopy = p.config.Copy() && p.Parent == nil && !p.Plugin && p.For == ""
+	p.onCopy = p.config.Copy(s.Agent) && p.Parent == nil && !p.Plugin && p.For == ""
 	if !p.onCopy {
 		if p.Name != "" {
 			return nil, verb.Usage("add --copy, or leave out --name", "--name is for a session on a copy")

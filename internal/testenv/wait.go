@@ -16,7 +16,7 @@ const PatienceVariable = "BAWN_TEST_PATIENCE"
 
 // usual is how long a test waits for one thing. It is far more than anything
 // takes, also beside other load, and far less than go test's own limit.
-const usual = 20 * time.Second
+const usual = 45 * time.Second
 
 // poll is how often Until looks.
 const poll = 2 * time.Millisecond

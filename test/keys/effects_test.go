@@ -37,7 +37,8 @@ var effects = map[string]effect{
 	"while_away":     {value: `"wait"`, flag: []string{"--while-away", "wait"}, shown: "test/approvals/away_linux_test.go: --while-away"},
 	"docker_api":     {value: "true", flag: []string{"--docker"}, shown: "test/containers/containers_linux_test.go: --docker"},
 
-	"copy":            {value: "true", flag: []string{"--copy"}, script: "echo mine >own; grep -q ' / .*overlay' /proc/self/mountinfo && echo copied", with: "copied"},
+	"copy":            {value: "true", flag: []string{"--copy"}, script: "echo mine >own; grep -q \" $PWD .* - overlay\" /proc/self/mountinfo && echo copied", with: "copied"},
+	"copy_agents":     {value: `["sh"]`, script: "echo mine >own; grep -q \" $PWD .* - overlay\" /proc/self/mountinfo && echo copied", with: "copied"},
 	"split":           {value: "true", flag: []string{"--split"}, plan: true, shown: "test/split/zones_linux_test.go: split"},
 	"split_workspace": {value: `"read-only"`, flag: []string{"--split-workspace", "ro"}, also: "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --split-workspace"},
 	"models":          {value: `["example.org"]`, flag: []string{"--model", "example.org"}, also: egress + "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --model"},
