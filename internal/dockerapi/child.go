@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 var sessionForm = form(`^[A-Za-z0-9_-]{1,64}$`)
@@ -21,10 +22,13 @@ type child struct {
 	mounts   []shownMount
 	place    string // the directory of its copies, or ""
 	copied   load   // what these take
+	mirrors  []*mirror
+	used     atomic.Bool // a command was started in it since its mirrors were brought together
 
 	mu    sync.Mutex
 	ports []*port
-	runs  int // counts starts, so that a watcher knows its own
+	runs  int  // counts starts, so that a watcher knows its own
+	last  *run // or nil
 }
 
 // A shownMount is how inspect shows a mount.
