@@ -73,6 +73,13 @@ func (b *Broker) lookup(ref string) (*child, error) {
 	return found, nil
 }
 
+// has reports whether a container is the session's still.
+func (b *Broker) has(c *child) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.children[c.id] == c
+}
+
 // all lists the session's containers, in the order of their IDs.
 func (b *Broker) all() []*child {
 	b.mu.Lock()

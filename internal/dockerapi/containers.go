@@ -36,6 +36,9 @@ func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child
 		return err
 	}
 	run, err := b.start(r.Context(), child)
+	if refused := (*Refusal)(nil); errors.As(err, &refused) && child.removesItself() && destroy(b.engine, child.id) == nil {
+		b.forget(child) // as an engine does with what can't start: clients wait for that
+	}
 	if err != nil {
 		return b.forgetIfGone(child, err)
 	}

@@ -78,9 +78,19 @@ func (s *store) give(l load) {
 	s.used = s.used.minus(l)
 }
 
+// release gives back all of what is had.
+func (s *store) release(had *load) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, *had = s.used.minus(*had), load{}
+}
+
 // drop removes the copies that a container was given. Copies that can't be removed still
 // count; they are removed with the session's directory.
 func (b *Broker) drop(c *child) {
+	for _, m := range c.mirrors {
+		b.store.release(&m.taken)
+	}
 	if c.place == "" {
 		return
 	}

@@ -85,7 +85,7 @@ func (b *Broker) complain(c *child, err error) {
 const (
 	mirrorLeast  = 2 * time.Second
 	mirrorMost   = 10 * time.Second
-	mirrorFactor = 20
+	mirrorFactor = 10
 )
 
 // keepTogether brings mirrors together now and then until the run has ended.

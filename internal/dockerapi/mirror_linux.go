@@ -29,8 +29,12 @@ func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err
 		return false, err
 	}
 	defer dir.Close()
-	b.store.give(m.taken)
-	m.taken = load{}
+	b.store.release(&m.taken)
+	defer func() {
+		if !b.has(c) { // it was removed meanwhile
+			b.store.release(&m.taken)
+		}
+	}()
 	found, err := m.look(dir, func(more load) error { return b.store.takeOf(mirrorLoad, &m.taken, more) })
 	if err != nil {
 		return false, err

@@ -15,11 +15,11 @@ import (
 type mirror struct {
 	source, target string // absolute: in the guest, and in the container
 
-	// Guarded by child.mirroring.
+	// Changed while the container is at rest: by one at a time.
 	base  tree            // as both were when they were compared last
 	seen  map[string]seen // what the guest has, as of the last look
 	held  tree            // what of the container's stays there
-	taken load            // of the broker's store
+	taken load            // of the broker's store, which guards it
 }
 
 // A tree has what counts of each name below a directory, and of the directory ".".
