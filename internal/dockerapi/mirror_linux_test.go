@@ -2,6 +2,8 @@ package dockerapi
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,7 +45,7 @@ func (r *rig) file(name, text string) {
 func (r *rig) has(name, want string) {
 	r.t.Helper()
 	got, err := os.ReadFile(filepath.Join(r.workspace, name))
-	if want == "" && os.IsNotExist(err) {
+	if want == "" && errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err != nil || string(got) != want {
