@@ -66,11 +66,11 @@ func (b *Broker) start(ctx context.Context, c *child) (started *run, err error) 
 	case s.Running: // an engine would say the same, and start one that ends just now
 		return nil, &engineError{Status: http.StatusNotModified}
 	}
-	if err := b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
-		return nil, err
-	}
 	if _, err := b.bringAll(ctx, c); err != nil {
 		known = !errors.As(err, new(lost))
+		return nil, err
+	}
+	if err := b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil { // with what the guest has put there
 		return nil, err
 	}
 	begun := c.begin() // before anything is taken that the end of the last run gives back

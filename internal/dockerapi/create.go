@@ -105,6 +105,7 @@ func (b *Broker) create(ctx context.Context, w *wanted) (c *child, warnings []st
 	if err = b.connect(ctx, w); err != nil {
 		return nil, nil, err
 	}
+	c.nest()
 	if c.mirrored() { // the broker removes it, when it has what the container wrote
 		w.body.HostConfig.AutoRemove = false
 	}

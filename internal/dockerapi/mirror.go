@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -33,6 +34,17 @@ func (l lost) Unwrap() error { return l.error }
 
 // mirrored reports whether the container may write directories of the guest's.
 func (c *child) mirrored() bool { return len(c.mirrors) > 0 }
+
+// nest leaves out of the mirrors what is mounted within them.
+func (c *child) nest() {
+	for _, m := range c.mirrors {
+		for _, t := range c.wanted.targets {
+			if t != m.target && within(t, m.target) {
+				m.except = append(m.except, strings.TrimPrefix(t, m.target+"/"))
+			}
+		}
+	}
+}
 
 // removesItself reports whether the container goes at its end. A mirrored one the broker
 // removes, when it has what the container wrote.
@@ -191,9 +203,25 @@ func (b *Broker) endRun(ctx context.Context, c *child) {
 	}
 }
 
+// Bounds of what is said of one mirror at a time, and of what is remembered.
+const (
+	maxTold = 20
+	maxHeld = 10_000
+)
+
 // heldBack tells the human what of a container's stays in it.
-func (b *Broker) heldBack(c *child, m *mirror, name, why string) {
-	b.refuseLater(refuse(RuleMount, "write it in the session if it may be written there, or copy it out (docker cp)", "what the container %.100q has at %.200q is not in the workspace: %s", b.nameOf(c), path.Join(m.target, name), why), path.Join(m.source, name))
+func (b *Broker) heldBack(c *child, m *mirror, name, why, remedy string) {
+	if m.told++; m.told > maxTold {
+		return
+	}
+	b.refuseLater(refuse(RuleMount, remedy+"copy it out (docker cp)", "what the container %.100q has at %.200q is not in the workspace: %s", b.nameOf(c), path.Join(m.target, name), why), path.Join(m.source, name))
+}
+
+// heldMore tells of what heldBack has left out.
+func (b *Broker) heldMore(c *child, m *mirror) {
+	if more := m.told - maxTold; more > 0 {
+		b.refuseLater(refuse(RuleMount, "copy it out (docker cp)", "%d more files of the container %.100q are not in the workspace", more, b.nameOf(c)), m.source)
+	}
 }
 
 // refuseLater passes on a refusal that answers no request.

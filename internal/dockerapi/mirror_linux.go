@@ -19,6 +19,10 @@ import (
 // bring brings a mirror of a container together that is at rest, and reports whether
 // something was done.
 func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err error) {
+	if m.told = 0; len(m.held) > maxHeld {
+		clear(m.held) // to be told of again
+	}
+	defer b.heldMore(c, m)
 	leave, err := b.store.enter(ctx)
 	if err != nil {
 		return false, err
@@ -39,7 +43,9 @@ func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err
 	if err != nil {
 		return false, err
 	}
-	m.seen = found
+	if m.seen = found; !m.leadsToMounts() {
+		return false, refuse(RuleMount, "make directories of them, or mount it elsewhere", "something is mounted below what is no directory in %.200q", m.source)
+	}
 	there, err := b.inner(ctx, c, m)
 	if err != nil {
 		return false, err
@@ -47,12 +53,25 @@ func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err
 	todo := m.merge(statesOf(m.seen), there.tree)
 	for _, name := range todo.conflicts {
 		m.held[name] = there.tree[name]
-		b.heldBack(c, m, name, "the session has changed it, too")
+		b.heldBack(c, m, name, "the session has changed it, too", "")
 	}
 	if err := b.pull(ctx, c, m, there, todo); err != nil {
 		return false, err
 	}
 	return !todo.nothing(), b.push(ctx, c, m, dir, there, todo.push)
+}
+
+// leadsToMounts reports whether the guest has directories, or nothing, on the way to what
+// is mounted within the mirror.
+func (m *mirror) leadsToMounts() bool {
+	for _, e := range m.except {
+		for p := path.Dir(e); p != "."; p = path.Dir(p) {
+			if s, ok := m.seen[p]; ok && s.state.kind != kindDir {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func statesOf(found map[string]seen) tree {
@@ -65,13 +84,18 @@ func statesOf(found map[string]seen) tree {
 
 // An innerSide is what a container has in the place of a mirror.
 type innerSide struct {
-	tree    tree
-	headers map[string]*tar.Header // of files, links and directories
+	tree tree
+	more map[string]ownerAndSize
+}
+
+type ownerAndSize struct {
+	uid, gid int
+	size     int64
 }
 
 // inner asks the engine for all that is in a mirror's place.
 func (b *Broker) inner(ctx context.Context, c *child, m *mirror) (*innerSide, error) {
-	got := &innerSide{tree{}, map[string]*tar.Header{}}
+	got := &innerSide{tree{}, map[string]ownerAndSize{}}
 	err := b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
 		s := fileState{kind: kindOther}
 		switch h.Typeflag {
@@ -84,7 +108,7 @@ func (b *Broker) inner(ctx context.Context, c *child, m *mirror) (*innerSide, er
 			if s = got.tree[h.Linkname]; s.kind != kindFile {
 				s = fileState{kind: kindOther}
 			} else {
-				h.Size = got.headers[h.Linkname].Size
+				h.Size = got.more[h.Linkname].size
 			}
 		case tar.TypeReg:
 			sum := sha256.New()
@@ -94,7 +118,7 @@ func (b *Broker) inner(ctx context.Context, c *child, m *mirror) (*innerSide, er
 			s = fileState{kind: kindFile, mode: uint32(h.Mode)}
 			sum.Sum(s.sum[:0])
 		}
-		got.tree[name], got.headers[name] = s, h
+		got.tree[name], got.more[name] = s, ownerAndSize{h.Uid, h.Gid, h.Size}
 		return nil
 	})
 	return got, err
@@ -133,7 +157,7 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 				"a container has more than %d files, or %d MiB, in a mount: none of it comes back", innerLoad.entries, innerLoad.bytes>>20)
 		}
 		name := insideOf(h.Name)
-		if h.Typeflag == tar.TypeXGlobalHeader || slices.Contains(strings.Split(name, "/"), "..") || strings.ContainsRune(name, 0) {
+		if h.Typeflag == tar.TypeXGlobalHeader || m.skips(name) || slices.Contains(strings.Split(name, "/"), "..") || strings.ContainsRune(name, 0) {
 			continue
 		}
 		if oneOf(string(h.Typeflag), string(tar.TypeReg), string(tar.TypeDir)) {
@@ -191,8 +215,8 @@ func (b *Broker) push(ctx context.Context, c *child, m *mirror, dir *os.File, th
 func (m *mirror) send(out *tar.Writer, dir *os.File, name string, there *innerSide, sent tree) error {
 	e := m.seen[name]
 	h := &tar.Header{Name: "./" + name, Mode: int64(e.state.mode), Uid: int(e.uid), Gid: int(e.gid), ModTime: e.modified, Format: tar.FormatPAX}
-	if had := there.headers[name]; had != nil {
-		h.Uid, h.Gid = had.Uid, had.Gid
+	if had, ok := there.more[name]; ok {
+		h.Uid, h.Gid = had.uid, had.gid
 	}
 	switch e.state.kind {
 	case kindDir:
@@ -257,7 +281,7 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		}
 		if why != "" {
 			m.held[name] = s
-			b.heldBack(c, m, name, why)
+			b.heldBack(c, m, name, why, "")
 			continue
 		}
 		put[name] = true
@@ -288,7 +312,7 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		s, asked := got[name]
 		if why := failed[name]; asked && why != "" {
 			m.held[name] = there.tree[name]
-			b.heldBack(c, m, name, why)
+			b.heldBack(c, m, name, why, "have your human permit it (--unprotect NAME), or ")
 		} else if asked {
 			m.base.set(name, s)
 		}

@@ -265,6 +265,45 @@ while :; do mv real moved; ln -s .git/hooks real; echo evil > real/x; rm real; m
 	}
 }
 
+// Something else may be mounted within a mirror: it is not the mirror's. A link in the
+// way, of the guest or the container, is refused.
+func TestMountsInMirrors(t *testing.T) {
+	r := newRig(t, writes)
+	r.file("modules/own", "the guest's")
+	body := func() dict {
+		return dict{"Cmd": []string{"sh", "-c", "ls /w/modules; echo -n x > /w/modules/theirs; echo -n y > /w/out; sleep 1000"},
+			"Volumes": dict{"/w/modules": dict{}}, "HostConfig": dict{"Binds": []string{r.workspace + ":/w:z"}}}
+	}
+	r.run("a", body())
+	testenv.Until(t, "the container's file", func() bool {
+		_, err := os.Stat(filepath.Join(r.workspace, "out"))
+		return err == nil
+	})
+	r.has("modules/theirs", "")
+	r.has("modules/own", "the guest's")
+	if out, err := r.docker("exec", "a", "ls", "/w/modules"); err != nil || out != "theirs" {
+		t.Errorf("%v: %q", err, out)
+	}
+	for name, c := range map[string]struct {
+		binds []string
+		why   string
+	}{"dir": {nil, "is a link in the container"}, "inner": {[]string{r.workspace + "/modules:/w/link/inner"}, "mounted below what is no directory"}} {
+		if err := os.Symlink("/proc/self/fd", filepath.Join(r.workspace, "link")); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		var made struct {
+			ID string `json:"Id"`
+		}
+		r.must("POST", "/containers/create?name="+name, dict{"Image": busybox, "WorkingDir": "/w/link", "HostConfig": dict{"Binds": append(c.binds, r.workspace+":/w")}}, &made)
+		if status, answer := r.call("POST", "/containers/"+name+"/start", nil); status != http.StatusForbidden || !strings.Contains(string(answer), c.why) {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	if status, answer := r.call("POST", "/containers/create", dict{"Image": busybox, "HostConfig": dict{"Binds": []string{r.workspace + ":/w:ro", r.workspace + "/modules:/w/modules"}}}); status != http.StatusForbidden {
+		t.Errorf("control, within a copy: %d %s", status, answer)
+	}
+}
+
 // Too much, and what is no directory, is refused with what to do, and nothing waits for
 // a container that does not start.
 func TestMirrorBounds(t *testing.T) {

@@ -20,6 +20,7 @@ type scanner struct {
 	old   map[string]seen
 	found map[string]seen
 	take  func(more load) error
+	skips func(name string) bool
 	began time.Time
 }
 
@@ -56,7 +57,7 @@ func (v View) openDir(guest string) (*os.File, error) {
 // look returns all that is in the guest's directory. Of files that are as they were the
 // contents are not read again.
 func (m *mirror) look(dir *os.File, take func(more load) error) (map[string]seen, error) {
-	s := &scanner{old: m.seen, found: map[string]seen{}, take: take, began: time.Now()}
+	s := &scanner{old: m.seen, found: map[string]seen{}, take: take, skips: m.skips, began: time.Now()}
 	return s.found, s.entry(dir, "", ".", 0)
 }
 
@@ -118,7 +119,7 @@ func (s *scanner) directory(parent *os.File, name, rel string, depth int) error 
 	for {
 		names, err := dir.Readdirnames(256)
 		for _, n := range names {
-			if strings.HasPrefix(n, writeback.Beside) {
+			if strings.HasPrefix(n, writeback.Beside) || s.skips(path.Join(rel, n)) {
 				continue
 			}
 			if err := s.entry(dir, n, path.Join(rel, n), depth+1); err != nil {

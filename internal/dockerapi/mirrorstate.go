@@ -16,10 +16,17 @@ type mirror struct {
 	source, target string // absolute: in the guest, and in the container
 
 	// Changed while the container is at rest: by one at a time.
-	base  tree            // as both were when they were compared last
-	seen  map[string]seen // what the guest has, as of the last look
-	held  tree            // what of the container's stays there
-	taken load            // of the broker's store, which guards it
+	except []string        // below which something else is mounted, without the target
+	base   tree            // as both were when they were compared last
+	seen   map[string]seen // what the guest has, as of the last look
+	held   tree            // what of the container's stays there
+	taken  load            // of the broker's store, which guards it
+	told   int             // of what was held back this time
+}
+
+// skips reports whether a name is not the mirror's.
+func (m *mirror) skips(name string) bool {
+	return slices.ContainsFunc(m.except, func(e string) bool { return within(name, e) })
 }
 
 // A tree has what counts of each name below a directory, and of the directory ".".

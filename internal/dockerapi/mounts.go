@@ -50,7 +50,7 @@ func (w *wanted) setMounts(r *createRequest) error {
 	if err := w.setTmpfs(r.HostConfig.Tmpfs); err != nil {
 		return err
 	}
-	return checkNested(w.targets)
+	return w.checkNested()
 }
 
 // target takes a place for one mount.
@@ -111,7 +111,7 @@ func readBind(text string) (m mountRequest, err error) {
 			m.ReadOnly = true
 		case "nocopy":
 			m.VolumeOptions.NoCopy = true
-		case "rw", "cached", "delegated", "consistent", "rprivate", "private":
+		case "rw", "cached", "delegated", "consistent", "rprivate", "private", "z", "Z": // the engine labels what it mounts here itself
 		default:
 			return m, refuse(RuleMount, "use ro or rw", "the option %.50q of the mount at %.200q", o, m.Target)
 		}
