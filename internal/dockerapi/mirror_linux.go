@@ -166,6 +166,9 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 		if err := see(name, h, a.tar); err != nil {
 			return err
 		}
+		if _, err := io.Copy(io.Discard, a.tar); err != nil { // what was not read is no part of the next header
+			return notTar(err)
+		}
 	}
 }
 

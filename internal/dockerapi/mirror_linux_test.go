@@ -59,6 +59,7 @@ func TestContainersWrite(t *testing.T) {
 	r.file("kept", "kept")
 	r.file("changed", "old")
 	r.file("gone", "gone")
+	r.file("large", strings.Repeat("x", maxHead+1))
 	r.file("dir/below", "below")
 	out, err := r.docker("run", "--rm", "-v", r.workspace+":/w", "-w", "/w", busybox, "sh", "-c",
 		"cat dir/below; echo -n new > changed; rm gone; mkdir -p made/deep; echo -n made > made/deep/file; chmod 755 made/deep/file; ln -s deep/file made/link; ln made/deep/file second")
@@ -223,6 +224,20 @@ func TestMirrorsWhileAContainerRuns(t *testing.T) {
 	if out, err := r.docker("exec", "a", "cat", "/w/src"); err != nil || out != "5" {
 		t.Errorf("after a restart: %v: %q", err, out)
 	}
+	r.must("POST", "/containers/a/stop?t=0", nil, nil)
+	r.file("src", "the session's")
+	their := filepath.Join(t.TempDir(), "src")
+	if err := os.WriteFile(their, []byte("theirs"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := r.docker("cp", their, "a:/w/src"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r.must("POST", "/containers/a/start", nil, nil)
+	if out, err := r.docker("exec", "a", "cat", "/w/src"); err != nil || out != "the session's" || !strings.Contains(r.told(), "the session has changed it, too") {
+		t.Errorf("changed by both: %v: %q; told %s", err, out, r.told())
+	}
+	r.has("src", "the session's")
 	if out, err := r.docker("exec", "-d", "a", "sh", "-c", "echo -n last > /w/last"); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

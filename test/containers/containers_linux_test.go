@@ -393,8 +393,12 @@ func TestContainerOfAContainer(t *testing.T) {
 ./client POST /containers/web/start
 for i in $(seq 100); do wget -q -O- http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
 echo direct $(wget -q -O- http://127.0.0.1:80/page)
+./client POST '/containers/create?name=writer' '{"Image":"'$BB'","Cmd":["sh","-c","echo written > /w/made; echo evil > /w/.envrc"],"HostConfig":{"Binds":["/workspace:/w"]}}'
+./client POST /containers/writer/start
+./client POST /containers/writer/wait
+cat made .envrc
 ./client POST /containers/create '{"Image":"'$BB'","HostConfig":{"Binds":["/etc:/x:ro"]}}'`, "--provider", "docker", "--net", "none")
-	for _, want := range []string{"201 Created", "204 No Content", "\nof the project\n", "direct of the project", "403 Forbidden", "outside of the workspace"} {
+	for _, want := range []string{"201 Created", "204 No Content", "\nof the project\n", "direct of the project", "\nwritten\n", "call /workspace/.envrc", "403 Forbidden", "outside of the workspace"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)
 		}
