@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -146,11 +147,11 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 	var all load
 	for a := newArchive(resp.Body); ; {
 		h, err := a.head()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && a.ended() {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err != nil { // names that are missing would count as removed
+			return fmt.Errorf("read what a container has: %w", err)
 		}
 		if all = all.plus(load{1, h.Size}); !all.within(innerLoad) {
 			return refuse(RuleLimit, "write to a volume, and copy out what is needed (docker cp)",

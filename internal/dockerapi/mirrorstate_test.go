@@ -1,7 +1,11 @@
 package dockerapi
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"testing"
 )
@@ -50,6 +54,33 @@ func TestMerge(t *testing.T) {
 		want := merged{list(c.put), list(c.remove), list(c.push), list(c.conflict)}
 		if got := m.merge(guest, container); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %+v, %+v: %+v; want %+v", *c.base, *c.guest, *c.container, got, want)
+		}
+	}
+}
+
+// An archive that lacks its end is told from a whole one: its missing names would be
+// removed from the workspace.
+func TestArchivesThatEndEarly(t *testing.T) {
+	var whole bytes.Buffer
+	w := tar.NewWriter(&whole)
+	for _, name := range []string{"dir/a", "dir/b"} {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: 512}), func() error { _, err := w.Write(make([]byte, 512)); return err }()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]bool{whole.Len(): true, whole.Len() - 512: false, whole.Len() - 1024: false, 1024: false, 0: false} {
+		a := newArchive(bytes.NewReader(whole.Bytes()[:size]))
+		err := error(nil)
+		for err == nil {
+			if _, err = a.head(); err == nil {
+				_, err = io.Copy(io.Discard, a.tar)
+			}
+		}
+		if got := errors.Is(err, io.EOF) && a.ended(); got != want {
+			t.Errorf("%d of %d bytes: ended %v, %v", size, whole.Len(), got, err)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // AsPart runs a part inside of a sandbox, if this program was started as one: a shell,
-// the starter of an agent's commands, the executor, what writes for containers, or the sandbox's first process or its
-// maker. It returns nil and the exit code then, and the words of an ordinary call
+// the starter of an agent's commands, the executor, what writes for containers, or the
+// sandbox's first process or its maker. It returns nil and the exit code then, and the words of an ordinary call
 // elsewhere.
 func AsPart(argv []string) (args []string, code int) {
 	if call := runner.ShellCall(argv); call != nil {
