@@ -29,6 +29,9 @@ type child struct {
 	ports []*port
 	runs  int  // counts starts, so that a watcher knows its own
 	last  *run // or nil
+	// complaint is why its mirrors could not be brought together the last time; "" where
+	// they could.
+	complaint string
 }
 
 // A shownMount is how inspect shows a mount.

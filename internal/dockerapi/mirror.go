@@ -64,8 +64,7 @@ func (b *Broker) together(ctx context.Context, c *child) (some bool, err error) 
 	return some, err
 }
 
-// bringAll is together for a container that is at rest already. What fails is told to the
-// human, too: often no request waits for it.
+// bringAll is together for a container that is at rest already.
 func (b *Broker) bringAll(ctx context.Context, c *child) (some bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
@@ -80,11 +79,20 @@ func (b *Broker) bringAll(ctx context.Context, c *child) (some bool, err error) 
 // mirrorTime bounds how long all mirrors of a container take.
 const mirrorTime = 3 * time.Minute
 
-// complain tells the human that mirrors could not be brought together, beside requests.
+// complain tells the human that mirrors could not be brought together, where no request is
+// refused for it. It says the same only once in a row.
 func (b *Broker) complain(c *child, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	c.mu.Lock()
+	again := c.complaint == text
+	c.complaint = text
+	c.mu.Unlock()
 	var r *Refusal
 	switch {
-	case err == nil || gone(err) || b.life.Err() != nil:
+	case err == nil || again || gone(err) || b.life.Err() != nil:
 	case errors.As(err, &r):
 		b.refuseLater(r, "mounts of "+b.nameOf(c))
 	default:

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// write gives Main a stream, and returns its answers.
+// writeAll gives Main a stream, and returns its answers.
 func writeAll(t *testing.T, dir string, entries ...*tar.Header) map[string]string {
 	t.Helper()
 	var in, out bytes.Buffer
@@ -49,10 +49,10 @@ func writeAll(t *testing.T, dir string, entries ...*tar.Header) map[string]strin
 	return failed
 }
 
-// Names stay below the directory and are reached through no link; what has changed since
-// it was compared stays; no file gets a set-id bit.
-func TestWrites(t *testing.T) {
-	dir, outside := t.TempDir(), t.TempDir()
+// fixture makes a directory with files, and links to another one and within.
+func fixture(t *testing.T) (dir, outside string) {
+	t.Helper()
+	dir, outside = t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"changed": "old", "edited": "edited", "gone": "gone", "kept": "kept"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -61,6 +61,13 @@ func TestWrites(t *testing.T) {
 	if err := errors.Join(os.Symlink(outside, filepath.Join(dir, "link")), os.Symlink("sub", filepath.Join(dir, "near")), os.Mkdir(filepath.Join(dir, "sub"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
+	return dir, outside
+}
+
+// Names stay below the directory and are reached through no link; what has changed since
+// it was compared stays; no file gets a set-id bit.
+func TestWrites(t *testing.T) {
+	dir, outside := fixture(t)
 	was := func(name string, more ...string) map[string]string {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		if err != nil {
