@@ -109,6 +109,9 @@ func serveDocker(o dockerapi.Options, s launch.ContainerSetting, h runner.Contai
 			o.View.Below = append(o.View.Below, "/tmp")
 		}
 	}
+	if g, ok := h.Guest.(dockerapi.Starter); ok {
+		o.Write = dockerapi.WriteBy(g, launch.ProgramInside)
+	}
 	network, holder, err := containerNetwork(o, s, h)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,10 @@ type Options struct {
 	View    View
 	// Dir is a directory of this session that the guest can't see. It holds files that
 	// containers get.
-	Dir     string
+	Dir string
+	// Write starts package writeback for a directory of the guest's, as the guest and in
+	// its sandbox. end kills it. nil: containers write to no directory of the guest's.
+	Write   func(dir string, in, out *os.File) (end func(), err error)
 	Network Network // nil: containers have an empty network, and publish no port
 	Guard   Guard
 	// Pull permits fetching images. The engine fetches them, outside of the session's

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 var sessionForm = form(`^[A-Za-z0-9_-]{1,64}$`)
@@ -21,10 +22,16 @@ type child struct {
 	mounts   []shownMount
 	place    string // the directory of its copies, or ""
 	copied   load   // what these take
+	mirrors  []*mirror
+	used     atomic.Bool // a command was started in it since its mirrors were brought together
 
 	mu    sync.Mutex
 	ports []*port
-	runs  int // counts starts, so that a watcher knows its own
+	runs  int  // counts starts, so that a watcher knows its own
+	last  *run // or nil
+	// complaint is why its mirrors could not be brought together the last time; "" where
+	// they could.
+	complaint string
 }
 
 // A shownMount is how inspect shows a mount.
@@ -67,6 +74,13 @@ func (b *Broker) lookup(ref string) (*child, error) {
 		return nil, missing("container", ref)
 	}
 	return found, nil
+}
+
+// has reports whether a container is the session's still.
+func (b *Broker) has(c *child) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.children[c.id] == c
 }
 
 // all lists the session's containers, in the order of their IDs.

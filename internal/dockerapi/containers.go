@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -18,17 +19,6 @@ const (
 	toolKind = bawn.Tool
 	toolCall = bawn.Call
 )
-
-// told sends a request about a container without a body, and answers with the
-// engine's status.
-func (b *Broker) told(w http.ResponseWriter, r *http.Request, c *child, verb string, query url.Values, limit time.Duration) error {
-	m := message{method: http.MethodPost, path: "/containers/" + c.id + "/" + verb, query: query, limit: limit}
-	if err := b.engine.do(r.Context(), m, nil); err != nil {
-		return b.forgetIfGone(c, err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
 
 func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call) error {
 	child, err := b.find(c.names[0])
@@ -46,6 +36,9 @@ func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child
 		return err
 	}
 	run, err := b.start(r.Context(), child)
+	if refused := (*Refusal)(nil); errors.As(err, &refused) && child.removesItself() && destroy(b.engine, child.id) == nil {
+		b.forget(child) // as an engine does with what can't start: clients wait for that
+	}
 	if err != nil {
 		return b.forgetIfGone(child, err)
 	}
@@ -55,12 +48,11 @@ func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child
 }
 
 // start has the engine start a container, if every mount goes where its name
-// says: processes of an earlier run, or docker cp, may have put links there. It
-// returns the number of the run.
-func (b *Broker) start(ctx context.Context, c *child) (run int, err error) {
+// says: processes of an earlier run, or docker cp, may have put links there.
+func (b *Broker) start(ctx context.Context, c *child) (started *run, err error) {
 	done, err := b.atRest(ctx, c, c.mounts)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	known := true
 	defer func() { done(known) }()
@@ -70,28 +62,37 @@ func (b *Broker) start(ctx context.Context, c *child) (run int, err error) {
 	s, err := b.state(ctx, c)
 	switch {
 	case err != nil:
-		return 0, err
+		return nil, err
 	case s.Running: // an engine would say the same, and start one that ends just now
-		return 0, &engineError{Status: http.StatusNotModified}
+		return nil, &engineError{Status: http.StatusNotModified}
 	}
-	if err := b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
-		return 0, err
+	if _, err := b.bringAll(ctx, c); err != nil {
+		known = !errors.As(err, new(lost))
+		return nil, err
 	}
-	run = c.nextRun() // before anything is taken that the end of the last run gives back
+	if err := b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil { // with what the guest has put there
+		return nil, err
+	}
+	begun := c.begin() // before anything is taken that the end of the last run gives back
+	defer func() {
+		if err != nil {
+			close(begun.over)
+		}
+	}()
 	if err := b.grant(ctx, c); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := b.openPorts(c); err != nil {
 		b.budget.end(c)
-		return 0, err
+		return nil, err
 	}
 	err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/start", limit: createTime}, nil)
 	if err == nil {
 		b.budget.started(c)
-		return run, nil
+		return begun, nil
 	}
 	known = b.notStarted(ctx, c, err)
-	return 0, err
+	return nil, err
 }
 
 // notStarted gives back what a container took that did not start, and reports
@@ -106,16 +107,10 @@ func (b *Broker) notStarted(ctx context.Context, c *child, err error) (known boo
 	}
 	c.closePorts()
 	b.budget.end(c)
+	if c.mirrored() && c.removesItself() && destroy(b.engine, c.id) == nil {
+		b.forget(c)
+	}
 	return true
-}
-
-// nextRun returns the number of the run that begins, so that a watcher knows
-// its own.
-func (c *child) nextRun() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs++
-	return c.runs
 }
 
 func (b *Broker) running(c *child) bool {
@@ -136,23 +131,38 @@ func noBody(r *http.Request) error {
 
 // watch gives back what a run of a container has when it ends, and forgets the
 // container when it removes itself.
-func (b *Broker) watch(c *child, run int) {
-	if b.enter(&b.work) {
+func (b *Broker) watch(c *child, r *run) {
+	if !b.enter(&b.work) {
+		close(r.over)
+		return
+	}
+	go func() {
+		defer b.work.Done()
+		b.followed(c, r)
+	}()
+	if c.mirrored() && b.enter(&b.work) {
 		go func() {
 			defer b.work.Done()
-			b.followed(c, run)
+			b.keepTogether(c, r.over)
 		}()
 	}
 }
 
-func (b *Broker) followed(c *child, run int) {
-	removes := c.wanted.body.HostConfig.AutoRemove
+func (b *Broker) followed(c *child, r *run) {
+	removes := c.removesItself()
 	err := b.wait(b.life, c, "not-running")
-	if err == nil && removes {
+	if err == nil {
+		_, failed := b.together(b.life, c)
+		b.complain(c, failed)
+	}
+	close(r.over)
+	if err == nil && removes && c.mirrored() {
+		err = destroy(b.engine, c.id)
+	} else if err == nil && removes {
 		err = b.removed(c)
 	}
 	c.mu.Lock()
-	if c.runs == run {
+	if c.runs == r.number {
 		c.shutPorts()
 		if err == nil {
 			b.budget.end(c)
@@ -210,8 +220,18 @@ func lifetime(verb string, longest time.Duration) func(*Broker, http.ResponseWri
 		if err != nil {
 			return err
 		}
+		leave = sync.OnceFunc(leave)
 		defer leave()
-		return b.told(w, r, child, verb, query, limit)
+		m := message{method: http.MethodPost, path: "/containers/" + child.id + "/" + verb, query: query, limit: limit}
+		err = b.engine.do(r.Context(), m, nil)
+		if leave(); verb == "stop" {
+			child.settled(r.Context())
+		}
+		if err != nil {
+			return b.forgetIfGone(child, err)
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 }
 
@@ -247,6 +267,7 @@ func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call
 	query := url.Values{"v": {"1"}}
 	if c.flag("force") {
 		query.Set("force", "1")
+		b.endRun(r.Context(), child)
 	}
 	leave, err := b.gates.share(r.Context(), child.key())
 	if err != nil {

@@ -55,9 +55,12 @@ func (s *store) enter(ctx context.Context) (leave func(), err error) {
 
 // take reserves more for a container that has had. It is asked before anything
 // is written.
-func (s *store) take(had *load, more load) error {
-	if !had.plus(more).within(s.each) {
-		return refuse(RuleLimit, "mount less, or use a volume and docker cp", "the mounts of a container, or the files of a build, hold more than %d files and links, or %d MiB", s.each.entries, s.each.bytes>>20)
+func (s *store) take(had *load, more load) error { return s.takeOf(s.each, had, more) }
+
+// takeOf is take with another bound for one container.
+func (s *store) takeOf(each load, had *load, more load) error {
+	if !had.plus(more).within(each) {
+		return refuse(RuleLimit, "mount less, or use a volume and docker cp", "the mounts of a container, or the files of a build, hold more than %d files and links, or %d MiB", each.entries, each.bytes>>20)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,9 +78,19 @@ func (s *store) give(l load) {
 	s.used = s.used.minus(l)
 }
 
+// release gives back all of what is had.
+func (s *store) release(had *load) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, *had = s.used.minus(*had), load{}
+}
+
 // drop removes the copies that a container was given. Copies that can't be removed still
 // count; they are removed with the session's directory.
 func (b *Broker) drop(c *child) {
+	for _, m := range c.mirrors {
+		b.store.release(&m.taken)
+	}
 	if c.place == "" {
 		return
 	}

@@ -105,6 +105,10 @@ func (b *Broker) create(ctx context.Context, w *wanted) (c *child, warnings []st
 	if err = b.connect(ctx, w); err != nil {
 		return nil, nil, err
 	}
+	c.nest()
+	if c.mirrored() { // the broker removes it, when it has what the container wrote
+		w.body.HostConfig.AutoRemove = false
+	}
 	b.budget.of(c).apply(&w.body.HostConfig)
 	b.clampUlimits(&w.body.HostConfig)
 	w.body.Labels = b.labels(w.body.Labels, RoleChild)
@@ -219,7 +223,11 @@ func (b *Broker) mount(ctx context.Context, c *child) error {
 		case typeBind:
 			shown.Source, shown.Propagation = m.Source, "rprivate"
 			body.BindOptions = &bindBody{Propagation: "rprivate", NonRecursive: true}
-			body.Source, err = b.bind(ctx, c, m)
+			if m.ReadOnly {
+				body.Source, err = b.bind(ctx, c, m)
+			} else {
+				err = b.mirrorBind(c, m, &body)
+			}
 		case typeVolume:
 			shown.Name, shown.Driver = m.Source, "local"
 			body.VolumeOptions = &volumeBody{NoCopy: m.VolumeOptions.NoCopy, Labels: b.labels(m.VolumeOptions.Labels, RoleChild)}

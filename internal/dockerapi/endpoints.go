@@ -21,7 +21,7 @@ var served = []endpoint{
 	{"GET", "containers/{id}/stats", "stream one-shot", (*Broker).stats},
 	{"GET", "containers/{id}/top", "", whole((*Broker).top)},
 	{"GET", "containers/{id}/changes", "", follow("GET", "changes")},
-	{"POST", "containers/{id}/wait", "condition", follow("POST", "wait", "condition")},
+	{"POST", "containers/{id}/wait", "condition", (*Broker).waitContainer},
 	{"POST", "containers/{id}/start", "", (*Broker).startContainer},
 	{"POST", "containers/{id}/stop", "t signal", lifetime("stop", createTime)},
 	{"POST", "containers/{id}/kill", "signal", lifetime("kill", shortTime)},

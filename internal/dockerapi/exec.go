@@ -100,7 +100,14 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	if err := readBody(r, &req); err != nil {
 		return err
 	}
-	leave, err := b.gates.share(r.Context(), b.keyOfExec(id))
+	in, key := b.containerOf(id)
+	if in != nil && in.mirrored() {
+		if _, err := b.together(r.Context(), in); err != nil {
+			return err
+		}
+		in.used.Store(true)
+	}
+	leave, err := b.gates.share(r.Context(), key)
 	if err != nil {
 		return err
 	}
@@ -124,14 +131,14 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	return nil
 }
 
-// keyOfExec is the gate of the container in which a command is.
-func (b *Broker) keyOfExec(id string) string {
+// containerOf is the container in which a command is, and its gate.
+func (b *Broker) containerOf(id string) (in *child, gate string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e := b.execs[id]; e != nil {
-		return "container " + e.container
+		return b.children[e.container], "container " + e.container
 	}
-	return "exec " + id // it has ended with its container
+	return nil, "exec " + id // it has ended with its container
 }
 
 func (b *Broker) inspectExec(w http.ResponseWriter, r *http.Request, c *call) error {
@@ -154,6 +161,10 @@ func (b *Broker) inspectExec(w http.ResponseWriter, r *http.Request, c *call) er
 	}
 	if err := b.engine.do(r.Context(), message{method: http.MethodGet, path: "/exec/" + id + "/json"}, &out); err != nil {
 		return err
+	}
+	if in, _ := b.containerOf(id); in != nil && !out.Running && in.used.Swap(false) { // clients ask when it has ended
+		_, err := b.together(r.Context(), in)
+		b.complain(in, err)
 	}
 	writeJSON(w, http.StatusOK, out)
 	return nil

@@ -50,7 +50,7 @@ func (w *wanted) setMounts(r *createRequest) error {
 	if err := w.setTmpfs(r.HostConfig.Tmpfs); err != nil {
 		return err
 	}
-	return checkNested(w.targets)
+	return w.checkNested()
 }
 
 // target takes a place for one mount.
@@ -111,7 +111,7 @@ func readBind(text string) (m mountRequest, err error) {
 			m.ReadOnly = true
 		case "nocopy":
 			m.VolumeOptions.NoCopy = true
-		case "rw", "cached", "delegated", "consistent", "rprivate", "private":
+		case "rw", "cached", "delegated", "consistent", "rprivate", "private", "z", "Z": // the engine labels what it mounts here itself
 		default:
 			return m, refuse(RuleMount, "use ro or rw", "the option %.50q of the mount at %.200q", o, m.Target)
 		}
@@ -161,8 +161,6 @@ func checkBind(m *mountRequest) error {
 		return tooLong(m.Source)
 	case !path.IsAbs(m.Source) || strings.ContainsAny(m.Source, "\x00\n"):
 		return refuse(RuleMount, "write an absolute path of the workspace", "the source %.200q is not absolute", m.Source)
-	case !m.ReadOnly:
-		return refuse(RuleMount, "mount it read-only (it is a copy then), or use a volume", "%.200q can't be written by a container: nothing would keep it from writing files there that the host executes later", m.Source)
 	case !oneOf(m.BindOptions.Propagation, "", "rprivate", "private"):
 		return refuse(RuleMount, "leave it out", "the propagation %.50q: mounts of containers don't come out of them", m.BindOptions.Propagation)
 	}

@@ -178,7 +178,7 @@ func withGuest(r *rig, o *Options) {
 	s := o.Session
 	s.Isolation.Workspace = r.workspace
 	s.Isolation.Mounts, s.Isolation.Env = append(s.Isolation.Mounts, bawn.Mount{Path: r.workspace, Access: bawn.ReadWrite}), []string{"PATH"}
-	plan, err := p.Plan(sandbox.Request{Session: s, Argv: []string{"sh"}, Dir: r.workspace, Environ: os.Environ()})
+	plan, err := p.Plan(sandbox.Request{Session: s, Argv: []string{"sh"}, Dir: r.workspace, Environ: os.Environ(), Files: []sandbox.File{{Source: program(r.t), Target: writerInside}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

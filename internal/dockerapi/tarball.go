@@ -26,6 +26,7 @@ type archiveReader struct {
 	from  *headReader
 	names int
 	heads int64 // bytes of all headers
+	last  int64 // bytes that the last one took
 }
 
 // A headReader counts what is read, and ends where a header is too long: the tar
@@ -33,6 +34,7 @@ type archiveReader struct {
 type headReader struct {
 	from    io.Reader
 	n, most int64 // 0: any number
+	zeros   int   // so many bytes of zero were the last
 }
 
 func (h *headReader) Read(p []byte) (int, error) {
@@ -41,6 +43,11 @@ func (h *headReader) Read(p []byte) (int, error) {
 	}
 	n, err := h.from.Read(p)
 	h.n += int64(n)
+	if tail := n - len(bytes.TrimRight(p[:n], "\x00")); tail < n {
+		h.zeros = tail
+	} else {
+		h.zeros += n
+	}
 	return n, err
 }
 
@@ -70,6 +77,10 @@ func notTar(err error) error {
 	return refuse(RuleBody, "send a tar stream, compressed by gzip or not", "the body is no tar stream: %v", err).status(http.StatusBadRequest)
 }
 
+// ended reports whether the archive has the two blocks that end one, if every file before
+// was read. Without them the rest of it is missing.
+func (a *archiveReader) ended() bool { return min(int64(a.from.zeros), a.last) >= 2*512 }
+
 // next returns the next file. The error is io.EOF after the last one.
 func (a *archiveReader) next() (*tar.Header, error) {
 	for {
@@ -94,7 +105,7 @@ func (a *archiveReader) head() (*tar.Header, error) {
 	before := a.from.n
 	a.from.most = before + maxHead
 	h, err := a.tar.Next()
-	a.from.most = 0
+	a.from.most, a.last = 0, a.from.n-before
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, io.EOF

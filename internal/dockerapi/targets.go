@@ -39,7 +39,13 @@ func (w *wanted) addImage(image *imageFacts) error {
 		return ofImage(err)
 	}
 	w.dir = cmp.Or(w.body.WorkingDir, image.Config.WorkingDir)
-	return checkNested(w.targets)
+	return w.checkNested()
+}
+
+// mirrors reports whether a directory of the guest's is to be mounted at a place, to be
+// written.
+func (w *wanted) mirrors(target string) bool {
+	return slices.ContainsFunc(w.mounts, func(m mountRequest) bool { return m.Target == target && m.Type == typeBind && !m.ReadOnly })
 }
 
 // ofImage says that the image is what is refused.
@@ -50,12 +56,13 @@ func ofImage(err error) error {
 	return err
 }
 
-// checkNested refuses a mount within another: who writes the outer one chooses
-// where the inner one goes.
-func checkNested(targets []string) error {
-	for _, inner := range targets {
-		for _, outer := range targets {
-			if inner != outer && within(inner, outer) {
+// checkNested refuses a mount within another: who writes the outer one chooses where the
+// inner one goes. Within a mirror there may be some: what it holds is only written while
+// the container runs, which is over when the mounts' places are looked at.
+func (w *wanted) checkNested() error {
+	for _, inner := range w.targets {
+		for _, outer := range w.targets {
+			if inner != outer && within(inner, outer) && !w.mirrors(outer) {
 				return refuse(RuleMount, "mount them beside each other", "the mount at %.200q is within the one at %.200q", inner, outer)
 			}
 		}

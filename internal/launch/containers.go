@@ -104,6 +104,13 @@ func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's Docker socket: %w", err)}
 	}
 	s.Containers = c
+	if !slices.ContainsFunc(req.Files, func(f sandbox.File) bool { return f.Target == ProgramInside }) {
+		self, err := os.Executable() // writes what containers have changed
+		if err != nil {
+			return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
+		}
+		req.Files = append(req.Files, sandbox.File{Source: self, Target: ProgramInside})
+	}
 	req.Files = append(req.Files, sandbox.File{Source: filepath.Join(c.Place, "docker.sock"), Target: containersInside})
 	req.Sockets = append(req.Sockets, containersInside)
 	// Ryuk, Testcontainers' own reaper, wants the engine's socket; the session's

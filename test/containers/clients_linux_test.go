@@ -17,10 +17,11 @@ func TestClients(t *testing.T) {
 	testenv.Whole(t)
 	testenv.Need(t, "node", "npm-agents", "docker-clients")
 	made := filepath.Join(build(t), "clients")
-	for module, program := range map[string]string{"compose": "github.com/docker/compose/v2/cmd", "testcontainers": "."} {
-		compile := exec.Command("go", "build", "-o", filepath.Join(made, module), program)
-		compile.Dir, compile.Env = filepath.Join("../../tools", module), append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := compile.CombinedOutput(); err != nil {
+	compile := func(t *testing.T, module string) {
+		program := map[string]string{"compose": "github.com/docker/compose/v2/cmd", "testcontainers": "."}[module]
+		cmd := exec.Command("go", "build", "-o", filepath.Join(made, module), program)
+		cmd.Dir, cmd.Env = filepath.Join("../../tools", module), append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -40,7 +41,8 @@ func TestClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			err := os.CopyFS(w.project, os.DirFS("testdata/clients"))
-			if err == nil && strings.Contains(script, "programs/") { // the guest has a /tmp of its own
+			if _, program, ok := strings.Cut(script, "programs/"); err == nil && ok { // the guest has a /tmp of its own
+				compile(t, program)
 				err = os.CopyFS(filepath.Join(w.project, "programs"), os.DirFS(made))
 			}
 			if err != nil {

@@ -170,6 +170,43 @@ docker ps --format '{{.Names}} {{.Ports}}'`, "--host-port", port, "--ask-timeout
 	}
 }
 
+// What a container writes is the workspace's when it has ended, and what the host would
+// execute is held back, with what would allow it.
+func TestWritableMounts(t *testing.T) {
+	w := newWorld(t)
+	if out, err := exec.Command("git", "init", "-q", w.project).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(w.project, "page"), []byte("of the project"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := `docker run --rm -v "$PWD":/w -w /w $BB sh -c 'cat page > copied; echo evil > .envrc; echo evil > .git/hooks/pre-commit; ln -s /root/.ssh build; cp /bin/busybox suid; chmod 4755 suid'
+echo the guest has $(cat copied); ls -A`
+	out := w.run(script, "--net", "none")
+	if !strings.Contains(out, "the guest has of the project") || !strings.Contains(out, ".envrc") {
+		t.Errorf("got %s", out)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.project, "copied")); err != nil || string(text) != "of the project" {
+		t.Errorf("the human has %q, %v", text, err)
+	}
+	for _, name := range []string{".envrc", ".git/hooks/pre-commit", "build"} {
+		if _, err := os.Lstat(filepath.Join(w.project, name)); err == nil {
+			t.Errorf("the project has %s", name)
+		}
+	}
+	if st, err := os.Stat(filepath.Join(w.project, "suid")); err != nil || st.Mode()&os.ModeSetuid != 0 {
+		t.Errorf("suid is %v, %v", st, err)
+	}
+	if log := w.log(); !strings.Contains(log, "is not in the workspace") {
+		t.Error("the log does not say what was held back")
+	}
+	w.run(script, "--net", "none", "--unprotect", ".envrc") // the control
+	if _, err := os.Lstat(filepath.Join(w.project, ".envrc")); err != nil {
+		t.Errorf("with --unprotect: %v", err)
+	}
+	w.ended()
+}
+
 // log is the text of the audit log.
 func (w *world) log() string {
 	w.t.Helper()
@@ -356,8 +393,12 @@ func TestContainerOfAContainer(t *testing.T) {
 ./client POST /containers/web/start
 for i in $(seq 100); do wget -q -O- http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
 echo direct $(wget -q -O- http://127.0.0.1:80/page)
+./client POST '/containers/create?name=writer' '{"Image":"'$BB'","Cmd":["sh","-c","echo written > /w/made; echo evil > /w/.envrc"],"HostConfig":{"Binds":["/workspace:/w"]}}'
+./client POST /containers/writer/start
+./client POST /containers/writer/wait
+cat made .envrc
 ./client POST /containers/create '{"Image":"'$BB'","HostConfig":{"Binds":["/etc:/x:ro"]}}'`, "--provider", "docker", "--net", "none")
-	for _, want := range []string{"201 Created", "204 No Content", "\nof the project\n", "direct of the project", "403 Forbidden", "outside of the workspace"} {
+	for _, want := range []string{"201 Created", "204 No Content", "\nof the project\n", "direct of the project", "\nwritten\n", "call /workspace/.envrc", "403 Forbidden", "outside of the workspace"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)
 		}

@@ -23,4 +23,7 @@ $1 build -t built --build-arg WHAT=cli $CONTEXT
 test "$($1 run --rm built cat /made)" = cli
 $1 images | grep built
 $1 rmi built
+$1 run --rm -v "$PWD/app":/w -w /w $BB sh -c 'cat note > copied; touch .envrc'
+test "$(cat app/copied)" = noted
+test ! -e app/.envrc
 echo "cli done"

@@ -10,4 +10,12 @@ $1 run --rm made | grep composed
 $1 down -v --remove-orphans
 test -z "$(docker ps -aq)"
 test -z "$(docker volume ls -q)"
+cd app
+$1 up -d
+for i in $(seq 100); do test -e made && break; sleep 0.2; done
+test "$(cat made)" = noted
+echo changed > note
+$1 exec -T dev sh -c 'cat note > again'
+test "$(cat again)" = changed
+$1 down
 echo "compose done"
