@@ -83,6 +83,7 @@ func (x *exchange) admit() *Refusal {
 	if refusal := x.wellFormed(x.in); refusal != nil {
 		return refusal
 	}
+	dropUnforwarded(x.in.Header)
 	var err error
 	if x.request.Readings, err = readings(x.request.Path); err != nil {
 		return &Refusal{Status: http.StatusBadRequest, Rule: "path", Reason: err.Error(), Remedy: "send the path in its plain form"}
@@ -116,6 +117,19 @@ func (x *exchange) inspect(f func(*http.Request) error) error {
 	}
 	x.judged = r
 	return nil
+}
+
+// dropUnforwarded deletes the fields that Connection names, which the proxy does not
+// forward (RFC 9110 section 7.6.1): a request is judged by the header that the host
+// gets. The proxy itself needs Upgrade and TE.
+func dropUnforwarded(h http.Header) {
+	for _, line := range h.Values("Connection") {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = http.CanonicalHeaderKey(textproto.TrimString(name)); name != "Upgrade" && name != "Te" && name != "Connection" {
+				h.Del(name)
+			}
+		}
+	}
 }
 
 // upgrade keeps the upgrade to a WebSocket and drops every other, which a
