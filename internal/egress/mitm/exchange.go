@@ -2,6 +2,8 @@ package mitm
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -365,6 +367,9 @@ func (x *exchange) spliced(res *http.Response) error {
 	if !ok || x.request.Upgrade == "" {
 		return errors.New("the host switched protocols unasked")
 	}
+	if !accepts(res.Header, x.in.Header) {
+		return errors.New("the host switched protocols without accepting the WebSocket (Sec-WebSocket-Accept)")
+	}
 	if x.guarded() {
 		if res.Header.Get("Sec-Websocket-Extensions") != "" { // none was asked for
 			return errPacked
@@ -374,6 +379,16 @@ func (x *exchange) spliced(res *http.Response) error {
 	}
 	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, out: &x.out}
 	return nil
+}
+
+// accepts reports whether an answer is a WebSocket server's to this very request (RFC
+// 6455 section 4.2.2). Behind any other 101, which a guest may have got out of a server
+// (an endpoint that returns a wanted status), the connection takes undecided requests.
+func accepts(answer, request http.Header) bool {
+	const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+	key := request.Get("Sec-Websocket-Key")
+	sum := sha1.Sum([]byte(key + guid))
+	return key != "" && answer.Get("Sec-Websocket-Accept") == base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // failed answers where the host did not.
