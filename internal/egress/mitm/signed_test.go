@@ -325,6 +325,56 @@ func TestSignedNeedsTLSAndItsHost(t *testing.T) {
 	}
 }
 
+// TestSignaturesForCustomers: a host of a customer of AWS gets no signature that another
+// service takes, whatever the binding names. The controls go on to the host, which is
+// another in this rig.
+func TestSignaturesForCustomers(t *testing.T) {
+	stand := awsKey{standID, standSecret, ""}
+	for _, tt := range []struct {
+		name, bound, service string
+		refused              bool
+	}{
+		{"a1b2.execute-api.eu-central-1.amazonaws.com", "", "sqs", true},
+		{"a1b2.execute-api.eu-central-1.amazonaws.com", "*/sqs", "sqs", true},
+		{"a1b2.execute-api.eu-central-1.amazonaws.com", "", "execute-api", false},
+		{"a1b2.execute-api.cn-north-1.amazonaws.com.cn", "", "sqs", true},
+		{"a1b2.appsync-api.eu-central-1.amazonaws.com", "", "sqs", true},
+		{"a1b2.appsync-api.eu-central-1.amazonaws.com", "", "appsync", false},
+		{"search-a1b2.eu-central-1.es.amazonaws.com", "", "sqs", true},
+		{"a1b2.eu-central-1.elb.amazonaws.com", "", "sqs", true},
+		{"ec2-192-0-2-1.compute-1.amazonaws.com", "*/sqs", "sqs", true},
+		{"sqs.eu-central-1.amazonaws.com", "", "sqs", false},
+		{"es.s3.amazonaws.com", "", "s3", false},
+	} {
+		r := newRig(t, http.NotFoundHandler(), func(r *rig) {
+			bindSigned(tt.bound, stand, awsKey{realID, realSecret, ""})(r)
+			r.target.Host, r.Bindings[0].Host = tt.name, tt.name
+		})
+		q := request(t, "GET", r.url("/"), nil)
+		signAt(t, q, tt.name, tt.service, stand)
+		want := map[bool]int{true: http.StatusForbidden, false: http.StatusBadGateway}[tt.refused]
+		if res, text := r.do(r.client(false), q); res.StatusCode != want || strings.Contains(text, "of a customer of AWS") != tt.refused {
+			t.Errorf("%s for %s, bound to %q: %d %q", tt.name, tt.service, tt.bound, res.StatusCode, text)
+		}
+	}
+}
+
+// signAt signs a request without a body for a service at a host.
+func signAt(t *testing.T, q *http.Request, host, service string, key awsKey) {
+	t.Helper()
+	q.Header.Set("X-Amz-Date", signTime)
+	date, _, _ := strings.Cut(signTime, "T")
+	a, err := sigv4.ParseAuthorization("AWS4-HMAC-SHA256 Credential=" + key.id + "/" + date + "/eu-central-1/" + service + "/aws4_request, SignedHeaders=host;x-amz-date, Signature=" + strings.Repeat("0", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := a.Sign(sigv4.Request{Method: "GET", Path: "/", Host: host, Header: q.Header, Payload: sha256Hex("")}, []byte(key.secret), sigv4.Twice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", a.Line([]byte(key.id), signature))
+}
+
 // TestHeldBodies: what must be known as a whole has bounds.
 func TestHeldBodies(t *testing.T) {
 	busy := make(chan struct{}, 1)
