@@ -195,7 +195,7 @@ func (x *exchange) wrapBody() *Refusal {
 	if x.in.ContentLength == 0 || x.in.Body == nil || x.in.Body == http.NoBody {
 		return nil
 	}
-	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, method: x.inField, end: x.bodyEnded, out: &x.out}
+	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, method: x.inField, end: x.bodyEnded, sent: x.sending}
 	if b.encoding == "aws-chunked" && x.signing != nil { // its chunks are as they are
 		b.encoding = ""
 	}
@@ -377,8 +377,16 @@ func (x *exchange) spliced(res *http.Response) error {
 		x.known().header(res.Header)
 		host = &tripwire{ReadWriteCloser: host, known: x.known}
 	}
-	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, out: &x.out}
+	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, sent: x.sending}
 	return nil
+}
+
+// sending counts bytes of the guest's on their way to the host.
+func (x *exchange) sending(n int) {
+	x.out.Add(int64(n))
+	if lent := x.request.Lent(); x.Sent != nil && len(lent) > 0 {
+		x.Sent(lent, int64(n))
+	}
 }
 
 // accepts reports whether an answer is a WebSocket server's to this very request (RFC
@@ -442,7 +450,8 @@ func (c *counted) Read(p []byte) (int, error) {
 // A countedBoth counts both directions.
 type countedBoth struct {
 	io.ReadWriteCloser
-	in, out *atomic.Int64
+	in   *atomic.Int64
+	sent func(bytes int)
 }
 
 func (c *countedBoth) Read(p []byte) (int, error) {
@@ -452,7 +461,6 @@ func (c *countedBoth) Read(p []byte) (int, error) {
 }
 
 func (c *countedBoth) Write(p []byte) (int, error) {
-	n, err := c.ReadWriteCloser.Write(p)
-	c.out.Add(int64(n))
-	return n, err
+	c.sent(len(p))
+	return c.ReadWriteCloser.Write(p)
 }
