@@ -205,7 +205,7 @@ var keys = []*key{
 	{path: "isolation.resources.secret_requests", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 40, unset: bawn.UsualUses,
 		doc: "requests with one secret before a human is asked again; 1000 where it is not set"},
 	{path: "isolation.resources.secret_out_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 40, unset: bawn.UsualLentMB,
-		doc: "MiB in the bodies of requests with one secret before a human is asked again; 64 where it is not set"},
+		doc: "MiB in the bodies of requests with one secret before a human is asked again; 64 where it is not set; what has begun goes on"},
 	{path: "isolation.resources.timeout", kind: duration, rule: lower, profile: true, min: 1, max: 30 * 24 * 3600, unset: unlimited,
 		doc: `wall clock of the whole session, for example "2h"`},
 }

@@ -20,8 +20,17 @@ type budget struct{ uses, bytes int64 }
 // limit takes the limits of a session.
 func (b *budgets) limit(e bawn.Egress) { b.uses, b.bytes = e.MaxUses, e.MaxLentMB<<20 }
 
-// spend counts one ended request.
-func (b *budgets) spend(secrets []string, bytes int64) {
+// use counts a request before it is decided on, so that those that go on at the same
+// time count for each other.
+func (b *budgets) use(secrets []string) { b.add(secrets, budget{uses: 1}) }
+
+// back takes a request back that was not allowed.
+func (b *budgets) back(secrets []string) { b.add(secrets, budget{uses: -1}) }
+
+// send counts bytes on their way.
+func (b *budgets) send(secrets []string, bytes int64) { b.add(secrets, budget{bytes: bytes}) }
+
+func (b *budgets) add(secrets []string, more budget) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range secrets {
@@ -29,11 +38,11 @@ func (b *budgets) spend(secrets []string, bytes int64) {
 			b.spent = map[string]budget{}
 		}
 		s := b.spent[name]
-		b.spent[name] = budget{s.uses + 1, s.bytes + bytes}
+		b.spent[name] = budget{max(0, s.uses+more.uses), s.bytes + more.bytes}
 	}
 }
 
-// over returns the secrets whose budget is used up.
+// over returns the secrets whose budget is used up, by the requests that are counted.
 func (b *budgets) over(secrets []string) (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,16 +56,16 @@ func (b *budgets) over(secrets []string) (out []string) {
 
 func (b *budgets) isOver(name string) bool {
 	s := b.spent[name]
-	return s.uses >= cmp.Or(b.uses, bawn.UsualUses) || s.bytes >= cmp.Or(b.bytes, bawn.UsualLentMB<<20)
+	return s.uses > cmp.Or(b.uses, bawn.UsualUses) || s.bytes >= cmp.Or(b.bytes, bawn.UsualLentMB<<20)
 }
 
-// renew begins a budget anew that was used up, after a yes.
+// renew begins a budget anew that was used up, after a yes to a request, which counts.
 func (b *budgets) renew(secrets []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range secrets {
 		if b.isOver(name) {
-			delete(b.spent, name)
+			b.spent[name] = budget{uses: 1}
 		}
 	}
 }

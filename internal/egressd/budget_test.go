@@ -15,12 +15,16 @@ func TestBudgets(t *testing.T) {
 	b.limit(bawn.Egress{MaxUses: 3, MaxLentMB: 2})
 	all := []string{"a", "b"}
 	for range 3 {
+		b.use([]string{"a"})
 		if over := b.over(all); len(over) > 0 {
 			t.Errorf("over too soon: %q", over)
 		}
-		b.spend([]string{"a"}, 10)
+		b.send([]string{"a"}, 10)
+		b.use([]string{"a"})
+		b.back([]string{"a"}) // it was denied
 	}
-	b.spend([]string{"b"}, 2<<20)
+	b.use([]string{"a"})
+	b.send([]string{"b"}, 2<<20)
 	if over := b.over(all); !slices.Equal(over, all) {
 		t.Errorf("over are %q; want both", over)
 	}
@@ -29,17 +33,17 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("after a yes over are %q; want b", over)
 	}
 	var usual budgets
-	usual.spend([]string{"a"}, bawn.UsualLentMB<<20-1)
+	usual.send([]string{"a"}, bawn.UsualLentMB<<20-1)
 	if usual.over(all) != nil {
 		t.Error("the usual limit is lower than it is")
 	}
-	if usual.spend([]string{"a"}, 1); usual.over(all) == nil {
+	if usual.send([]string{"a"}, 1); usual.over(all) == nil {
 		t.Error("there is no usual limit")
 	}
 }
 
 // TestOverBudgetIsRefused: without a human to ask, what is more than the budget is
-// refused, also where it only reads.
+// refused, also where it only reads, and also while those before it are on their way.
 func TestOverBudgetIsRefused(t *testing.T) {
 	c := config(t, bawn.Egress{Hosts: []string{"api.example"}, MaxUses: 2})
 	c.Mode, c.Autonomy = bawn.ModeNormal, bawn.AutonomyModerate
@@ -51,6 +55,5 @@ func TestOverBudgetIsRefused(t *testing.T) {
 		if d.Verdict != want {
 			t.Errorf("request %d: %v by %q; want %v", i+1, d.Verdict, d.Rule, want)
 		}
-		r.done(req, mitm.Result{Decision: d, Secrets: req.Secrets})
 	}
 }

@@ -49,6 +49,9 @@ func serveEgress(env environ) error {
 		err = detach()
 	}
 	if err == nil {
+		err = boundMemory(maxMemory)
+	}
+	if err == nil {
 		err = s.announce(ctx, channel)
 	}
 	if err != nil {

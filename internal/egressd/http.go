@@ -30,7 +30,7 @@ func newRequests(s *session) *requests {
 	r := &requests{session: s}
 	r.server = &mitm.Server{
 		CA: s.ca, Dial: s.dial, Decide: r.decide, Limited: r.limited, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
-		Bindings: s.bindings, Matches: matches, Secrets: s, Offer: r.offer,
+		Bindings: s.bindings, Matches: matches, Secrets: s, Offer: r.offer, Sent: s.budgets.send,
 		Watched: s.workspace.watched, Leak: r.leak,
 	}
 	s.masked = r.server.Mask
@@ -51,6 +51,16 @@ func matches(b bawn.Binding, host string, port uint16) bool {
 // decide puts one request to the guard. The connection was decided on before; if
 // no rule opens the host, only the request's contents are left to decide on.
 func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
+	lent, budgets := req.Lent(), &r.session.budgets
+	budgets.use(lent)
+	d := r.judge(ctx, req)
+	if d.Verdict != bawn.Allow {
+		budgets.back(lent)
+	}
+	return d
+}
+
+func (r *requests) judge(ctx context.Context, req mitm.Request) bawn.Decision {
 	s := r.session
 	d, ok := r.decideGit(ctx, req)
 	carries := s.carries(req)
@@ -171,7 +181,6 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 // done records what became of a request.
 func (r *requests) done(req mitm.Request, res mitm.Result) {
 	s := r.session
-	s.budgets.spend(res.Secrets, res.Out)
 	plain := !s.opened(req.Host, req.Port) && res.Err == nil // the connection's end says it all
 	denied := res.Decision.Rule != "" && res.Decision.Verdict == bawn.Deny
 	if plain || denied { // the guard has recorded a denial

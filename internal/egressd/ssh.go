@@ -54,7 +54,7 @@ func (s *session) makeSSH(context.Context) error {
 	home := filepath.Join(s.config.Home, ".ssh")
 	s.ssh = &shells{
 		server: &ssh.Server{
-			Keys: s.keys(home), Permit: s.permitSSH, Named: s.named, Used: s.usedKey, Inspector: s.inspector,
+			Keys: s.keys(home), Permit: s.permitSSH, Named: s.named, Used: s.usedKey, Inspector: s.inspector, Room: ssh.NewRoom(),
 			Dial: func(ctx context.Context, host string, port uint16) (net.Conn, error) {
 				c, _, err := s.dial(ctx, host, port)
 				return c, err

@@ -39,7 +39,18 @@ func sort(files [3]*os.File) (out [3]stdio, err error) {
 			continue
 		}
 		out[i].file = f
-		err := control(f, func(fd int) error { return out[i].classify(fd) })
+		err := control(f, func(fd int) error {
+			if err := out[i].classify(fd); err != nil {
+				return err
+			}
+			if i > 0 && out[i].kind == unix.S_IFREG && ofKernel(fd) {
+				return errKernel
+			}
+			return nil
+		})
+		if err != nil {
+			out[i].class = refused
+		}
 		if err != nil {
 			return out, fmt.Errorf("descriptor %d: %w", i, err)
 		}
@@ -61,7 +72,10 @@ func control(file *os.File, f func(fd int) error) error {
 
 var (
 	errPlace = errors.New("it only names a place and can't be read or written (O_PATH)")
-	errKind  = errors.New("it is no file, pipe, terminal or socket")
+	// Some such files look at the rights of the process that writes, which would be ours
+	// (oom_score_adj, proc_pid_oom_score_adj(5)).
+	errKernel = errors.New("it is a file of the kernel's, such as those in /proc, and output is not written there")
+	errKind   = errors.New("it is no file, pipe, terminal or socket")
 )
 
 func (s *stdio) classify(fd int) error {

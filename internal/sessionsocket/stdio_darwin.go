@@ -17,6 +17,8 @@ func onlyNames(int) bool { return false }
 // pumped.
 func anonymous(int) bool { return false }
 
+func ofKernel(int) bool { return false }
+
 func isNull(device uint64) bool { return device == unix.Mkdev(3, 2) }
 
 // reopen is not possible: there is no /proc.

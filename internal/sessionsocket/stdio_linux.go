@@ -20,6 +20,21 @@ func anonymous(fd int) bool {
 	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PIPEFS_MAGIC
 }
 
+// ofKernel reports whether a file stands for something of the kernel's. A file system that
+// can't be told counts as one.
+func ofKernel(fd int) bool {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil {
+		return true
+	}
+	switch fs.Type {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC,
+		unix.SECURITYFS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC, unix.BPF_FS_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC, unix.RDTGROUP_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
 func isNull(device uint64) bool { return device == unix.Mkdev(1, 3) }
 
 // slave reports whether a terminal is one of the kernel's list of devices that

@@ -17,9 +17,9 @@ import (
 // A Conversation is one with the human at the terminal.
 type Conversation interface {
 	io.ReadWriter
-	// Pause leaves the human time to read, and throws away what is typed meanwhile:
-	// the human had not read the text yet. It fails if the conversation ends
-	// before.
+	// Pause leaves the human time to read, from when the terminal has shown all that
+	// was written, and throws away what is typed meanwhile: the human had not read the
+	// text yet. It fails if the conversation ends before.
 	Pause(d time.Duration) error
 	// Size is how many rows and columns there are to write on; 0 and 0 where
 	// the terminal does not tell.
@@ -68,7 +68,7 @@ func (t *Terminal) Converse(ctx context.Context, f func(Conversation) error) err
 		guest = &t.shows
 		t.split = modes.Splitter{} // what the guest had begun is over
 	}
-	err := converse(ctx, &stage{console: t.in, plain: t.plain, guest: guest}, f)
+	err := converse(ctx, &stage{console: t.in, plain: t.plain, tells: &t.tells, guest: guest}, f)
 	if before == Foreground {
 		t.redraw()
 		return firstError(err, t.enterForeground())
@@ -94,7 +94,7 @@ func (t *Terminal) converseAside(ctx context.Context, f func(Conversation) error
 	if err := aside.makeRaw(); err != nil {
 		return err
 	}
-	return firstError(converse(ctx, &stage{console: c, plain: t.plain, guest: &modes.Modes{}}, f), aside.restore(true))
+	return firstError(converse(ctx, &stage{console: c, plain: t.plain, tells: &t.tells, guest: &modes.Modes{}}, f), aside.restore(true))
 }
 
 func firstError(errs ...error) error {
@@ -154,6 +154,13 @@ func (t *talk) Size() (rows, cols int) {
 
 // Pause implements Conversation.
 func (t *talk) Pause(d time.Duration) error {
+	if err := t.awaitShown(); err != nil {
+		return err
+	}
+	return t.pause(d)
+}
+
+func (t *talk) pause(d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return t.forget()

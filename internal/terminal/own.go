@@ -30,6 +30,7 @@ const noticing = 2 * time.Second
 type stage struct {
 	console *console
 	plain   bool         // the terminal knows no control sequences
+	tells   *bool        // the terminal has told where its cursor is
 	guest   *modes.Modes // what the guest has made of it
 	spoken  bool         // something was written
 	note    []byte       // stays on the guest's screen
@@ -67,7 +68,7 @@ func (s *stage) leave(t *talk) error {
 	alt := s.guest.Alternate()
 	if alt != 0 && !s.spoken && len(s.note) > 0 {
 		if err := s.console.put(s.note); err == nil {
-			_ = t.Pause(noticing) // also the end of the conversation ends it
+			_ = t.pause(noticing) // also the end of the conversation ends it
 		}
 	}
 	off, on := firstScreen, ""

@@ -94,6 +94,7 @@ type Terminal struct {
 	mu      sync.Mutex // guards what follows
 	mode    Mode
 	plain   bool   // the user's terminal knows no control sequences
+	tells   bool   // it has told where its cursor is
 	copied  bool   // the guest has the settings that programs in the foreground find
 	started bool   // the relay runs
 	wanted  bool   // Foreground whenever the shell gives us the terminal

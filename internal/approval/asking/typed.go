@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
 // apart is how long after a key Enter counts at the earliest. No finger is
@@ -54,6 +55,7 @@ func (t *typed) take(b []byte) {
 	early, rest := now.Sub(t.last) < apart, t.rush && now.Sub(t.last) < settle
 	t.last = now
 	keys, pasted := t.unbracket(b)
+	pasted = pasted || reported(keys)
 	alone := len(bytes.Trim(keys, "\r\n")) == 0
 	entered := bytes.ContainsAny(keys, "\r\n")
 	t.rush = rest || entered && (early || !alone)
@@ -67,6 +69,18 @@ func (t *typed) take(b []byte) {
 	if !t.in {
 		t.out = keys
 	}
+}
+
+// reported reports whether a terminal's own answer is among the keys, such as the title of
+// its window, which a guest chooses and can ask for (ECMA-48, 5.6: control strings). Half
+// of one would also take the next key for its end.
+func reported(keys []byte) bool {
+	for i, c := range keys {
+		if c == modes.Escape && i+1 < len(keys) && bytes.IndexByte([]byte(`]P_^X\`), keys[i+1]) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unbracket returns b without pasted text, and whether there was any.

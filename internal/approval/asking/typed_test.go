@@ -3,7 +3,9 @@
 package asking
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"golang.org/x/term"
 	"pgregory.net/rapid"
 
 	"github.com/bawn-dev/bawn"
@@ -225,6 +228,46 @@ func TestRestOfAPaste(t *testing.T) {
 		}
 		if last != tt.pasted {
 			t.Errorf("%s: the last line was pasted: %t; want %t", name, last, tt.pasted)
+		}
+	}
+}
+
+// TestReportsAreNoAnswer: what a terminal says by itself answers nothing, however it is cut
+// and although the human types "n" right behind it. For the control the same bytes are
+// read without our part: to the title "y" and a human's "n" the line says yes.
+func TestReportsAreNoAnswer(t *testing.T) {
+	for _, reads := range [][]string{
+		{"\x1b]ly\x1b\\n", "\r"}, {"\x1b]ly\x1b\\", "n", "\r"}, {"\x1b", "]ly\x1b\\", "n", "\r"}, {"\x1b]l", "y", "\x1b\\", "n", "\r"},
+	} {
+		p, raw := &tape{}, &bytes.Buffer{}
+		for _, r := range reads {
+			p.reads = append(p.reads, []byte(r))
+			raw.WriteString(r)
+		}
+		now := time.Unix(0, 0)
+		k := &typed{from: p, now: func() time.Time { now = now.Add(time.Second); return now }}
+		var lines []string
+		for from := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{k, io.Discard}, ""); ; {
+			line, err := from.ReadLine()
+			if err != nil {
+				break
+			}
+			if !k.pasted() && line != "" {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) > 0 && (len(lines) > 1 || lines[0] != "n") {
+			t.Errorf("%q: the lines %q were typed", reads, lines)
+		}
+		control := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{raw, io.Discard}, "")
+		if line, err := control.ReadLine(); err != nil || line != "y" {
+			t.Errorf("%q: control: %q, %v", reads, line, err)
 		}
 	}
 }

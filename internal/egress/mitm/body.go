@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 // maxUnpacked is how much a packed body may hold while it is scanned.
@@ -27,7 +26,7 @@ type body struct {
 	fields   fieldScanner               // nil where another method would be judged alike
 	method   func() error               // called when fields has found one
 	end      func() error               // called at the end, before it is passed on
-	out      *atomic.Int64
+	sent     func(bytes int)            // called before they are passed on
 
 	raw      []byte    // taken from the guest, not yet passed on
 	view     io.Reader // raw as it goes by, unpacked; nil until it is needed
@@ -132,7 +131,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	default:
 		n, err = b.pass(p)
 	}
-	b.out.Add(int64(n))
+	b.sent(n)
 	return n, err
 }
 

@@ -2,6 +2,8 @@ package mitm
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +85,7 @@ func (x *exchange) admit() *Refusal {
 	if refusal := x.wellFormed(x.in); refusal != nil {
 		return refusal
 	}
+	dropUnforwarded(x.in.Header)
 	var err error
 	if x.request.Readings, err = readings(x.request.Path); err != nil {
 		return &Refusal{Status: http.StatusBadRequest, Rule: "path", Reason: err.Error(), Remedy: "send the path in its plain form"}
@@ -116,6 +119,19 @@ func (x *exchange) inspect(f func(*http.Request) error) error {
 	}
 	x.judged = r
 	return nil
+}
+
+// dropUnforwarded deletes the fields that Connection names, which the proxy does not
+// forward (RFC 9110 section 7.6.1): a request is judged by the header that the host
+// gets. The proxy itself needs Upgrade and TE.
+func dropUnforwarded(h http.Header) {
+	for _, line := range h.Values("Connection") {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = http.CanonicalHeaderKey(textproto.TrimString(name)); name != "Upgrade" && name != "Te" && name != "Connection" {
+				h.Del(name)
+			}
+		}
+	}
 }
 
 // upgrade keeps the upgrade to a WebSocket and drops every other, which a
@@ -179,7 +195,7 @@ func (x *exchange) wrapBody() *Refusal {
 	if x.in.ContentLength == 0 || x.in.Body == nil || x.in.Body == http.NoBody {
 		return nil
 	}
-	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, method: x.inField, end: x.bodyEnded, out: &x.out}
+	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, method: x.inField, end: x.bodyEnded, sent: x.sending}
 	if b.encoding == "aws-chunked" && x.signing != nil { // its chunks are as they are
 		b.encoding = ""
 	}
@@ -351,6 +367,9 @@ func (x *exchange) spliced(res *http.Response) error {
 	if !ok || x.request.Upgrade == "" {
 		return errors.New("the host switched protocols unasked")
 	}
+	if !accepts(res.Header, x.in.Header) {
+		return errors.New("the host switched protocols without accepting the WebSocket (Sec-WebSocket-Accept)")
+	}
 	if x.guarded() {
 		if res.Header.Get("Sec-Websocket-Extensions") != "" { // none was asked for
 			return errPacked
@@ -358,8 +377,26 @@ func (x *exchange) spliced(res *http.Response) error {
 		x.known().header(res.Header)
 		host = &tripwire{ReadWriteCloser: host, known: x.known}
 	}
-	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, out: &x.out}
+	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, sent: x.sending}
 	return nil
+}
+
+// sending counts bytes of the guest's on their way to the host.
+func (x *exchange) sending(n int) {
+	x.out.Add(int64(n))
+	if lent := x.request.Lent(); x.Sent != nil && len(lent) > 0 {
+		x.Sent(lent, int64(n))
+	}
+}
+
+// accepts reports whether an answer is a WebSocket server's to this very request (RFC
+// 6455 section 4.2.2). Behind any other 101, which a guest may have got out of a server
+// (an endpoint that returns a wanted status), the connection takes undecided requests.
+func accepts(answer, request http.Header) bool {
+	const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+	key := request.Get("Sec-Websocket-Key")
+	sum := sha1.Sum([]byte(key + guid))
+	return key != "" && answer.Get("Sec-Websocket-Accept") == base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // failed answers where the host did not.
@@ -413,7 +450,8 @@ func (c *counted) Read(p []byte) (int, error) {
 // A countedBoth counts both directions.
 type countedBoth struct {
 	io.ReadWriteCloser
-	in, out *atomic.Int64
+	in   *atomic.Int64
+	sent func(bytes int)
 }
 
 func (c *countedBoth) Read(p []byte) (int, error) {
@@ -423,7 +461,6 @@ func (c *countedBoth) Read(p []byte) (int, error) {
 }
 
 func (c *countedBoth) Write(p []byte) (int, error) {
-	n, err := c.ReadWriteCloser.Write(p)
-	c.out.Add(int64(n))
-	return n, err
+	c.sent(len(p))
+	return c.ReadWriteCloser.Write(p)
 }

@@ -33,12 +33,13 @@ func fields(method string, h http.Header, encoding string) (fieldScanner, *Refus
 	given := strings.TrimSpace(strings.Join(h.Values("Content-Type"), ","))
 	lower := strings.ToLower(given)
 	post := method == http.MethodPost
-	form, parts, isJSON := post && given == "" || strings.Contains(lower, "urlencoded"), strings.Contains(lower, "multipart"), post && strings.Contains(lower, "json")
+	several := len(h.Values("Content-Type")) > 1 // one of them may be empty
+	form, parts, isJSON := post && (given == "" || several) || strings.Contains(lower, "urlencoded"), strings.Contains(lower, "multipart"), post && strings.Contains(lower, "json")
 	if !form && !parts && !isJSON {
 		return nil, nil
 	}
 	_, params, err := mime.ParseMediaType(given)
-	if given != "" && err != nil || len(h.Values("Content-Type")) > 1 || !plainCharset(params["charset"]) {
+	if given != "" && err != nil || several || !plainCharset(params["charset"]) {
 		return nil, unreadable("its content type " + strconv.Quote(given) + " can be read in several ways")
 	}
 	if encoding != "" && (form || parts || encoding != "gzip") { // not every server unpacks forms

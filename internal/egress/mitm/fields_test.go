@@ -100,6 +100,8 @@ func TestMethodInBody(t *testing.T) {
 		{"form, its escapes", formType, "%u005Fmethod=DELETE", nil, false},
 		{"form, no type", "", "_method=DELETE", nil, false},
 		{"form, two types", "text/plain", "_method=DELETE", []string{"Content-Type", formType}, false},
+		{"form, two types, one empty", "text/plain", "_method=DELETE", []string{"Content-Type", ""}, false},
+		{"form, a type that is not forwarded", "text/plain", "_method=DELETE", []string{"Connection", "Content-Type"}, false},
 		{"form, two types in one", "text/plain, " + formType, "_method=DELETE", nil, false},
 		{"form, two types in quotes", `text/plain; x="`, "m\x94\x85\xa3\x88\x96\x84=DELETE", []string{"Content-Type", formType + `; charset=ibm037; y="`}, false},
 		{"form, EBCDIC", formType + "; charset=ibm037", "m\x94\x85\xa3\x88\x96\x84=DELETE", nil, false},

@@ -122,13 +122,13 @@ func TestUnaskedExtension(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+			io.WriteString(conn, switching)
 			if extension != "" {
 				fmt.Fprintf(conn, "Sec-WebSocket-Extensions: %s\r\n", extension)
 			}
 			fmt.Fprintf(conn, "\r\n%s", frames(".hello"))
 		}), bind(bawn.Bearer, ""))
-		got := r.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer " + placeholder + "\r\n\r\n")
+		got := r.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + socketKey + "Authorization: Bearer " + placeholder + "\r\n\r\n")
 		if want := map[string]string{"": "101", "permessage-deflate": "502"}[extension]; statusCodes(got) != want || strings.Contains(got, "hello") != (want == "101") {
 			t.Errorf("%q: %q; want %s", extension, got, want)
 		}

@@ -216,9 +216,11 @@ func (c *connection) wellFormed(r *http.Request) *Refusal {
 // method or path than the request's own, or "". Names are compared as CGI
 // hands headers on: there X_Y and X-Y are the same (RFC 3875 section 4.1.18).
 func override(r *http.Request) string {
-	for name := range r.Header {
-		if isOverride(asCGI(name)) {
-			return "the header " + name
+	for _, header := range []http.Header{r.Header, r.Trailer} { // some servers add announced trailers to the header
+		for name := range header {
+			if isOverride(asCGI(name)) {
+				return "the header " + name
+			}
 		}
 	}
 	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {

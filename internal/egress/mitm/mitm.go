@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,10 @@ type Server struct {
 	// A nil Leak denies.
 	Watched func() *WatchSet
 	Leak    func(context.Context, Request) bawn.Decision
+
+	// Sent is called with bytes of a request with secrets, before they go to the host. It
+	// may be nil, and must not wait.
+	Sent func(secrets []string, bytes int64)
 
 	// Now is the clock to which signatures of requests have to be near; nil is
 	// the machine's.
@@ -129,6 +134,14 @@ type Request struct {
 
 	body    *body
 	inspect func(func(*http.Request) error) error
+}
+
+// Lent returns the names of all secrets that would be put in.
+func (r Request) Lent() []string {
+	if r.Offered == "" {
+		return r.Secrets
+	}
+	return append(slices.Clone(r.Secrets), r.Offered)
 }
 
 // MaxPeek is how many bytes at the beginning of a body can be looked at.

@@ -202,6 +202,7 @@ func TestRefusedForms(t *testing.T) {
 		{"TRACE / HTTP/1.1", "", "405"},
 		{"POST / HTTP/1.1", "X-HTTP-Method-Override: DELETE\r\nContent-Length: 0\r\n", "400"},
 		{"POST / HTTP/1.1", "x_http_method_override: DELETE\r\nContent-Length: 0\r\n", "400"},
+		{"POST / HTTP/1.1", "Trailer: X-HTTP-Method-Override\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "400"},
 		{"POST / HTTP/1.1", "X.Original_URL: /secret\r\nContent-Length: 0\r\n", "400"},
 		{"POST / HTTP/1.1", "X-HTTP-Method-Override: \r\nX-HTTP-Method-Override: DELETE\r\nContent-Length: 0\r\n", "400"},
 		{"POST / HTTP/1.1", "X-HTTP-Verb-Override: DELETE\r\nContent-Length: 0\r\n", "400"},

@@ -1,6 +1,7 @@
 package mitm
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -127,7 +128,7 @@ func (x *exchange) signable(s *signing) error {
 	if err := inScope(s.binding.Name, s.auth); err != nil {
 		return err
 	}
-	if err := x.givesNoKey(s); err != nil {
+	if err := cmp.Or(toCustomer(x.request.Host, s.auth), x.givesNoKey(s)); err != nil {
 		return err
 	}
 	r := x.signed(x.in, s)
@@ -177,8 +178,7 @@ func givesKey(path, query string) bool {
 }
 
 // givesNoKey refuses requests that are answered with a key, unless the binding
-// names that service. To a host that is open to anybody (API Gateway) it accepts
-// only signatures for such hosts, which no other service accepts.
+// names that service.
 func (x *exchange) givesNoKey(s *signing) error {
 	_, named, _ := strings.Cut(s.binding.Name, "/")
 	service, sessions := strings.ToLower(s.auth.Service), strings.EqualFold(named, "s3express")
@@ -189,8 +189,30 @@ func (x *exchange) givesNoKey(s *signing) error {
 		return nil
 	case slices.Contains(keyGivers, service):
 		return fmt.Errorf("has signed for %q, which gives out keys that the session would hold; a binding that names it allows it: bawn secret bind %s --aws='*/%[1]s'", service, s.binding.Secret)
-	case strings.Contains("."+x.request.Host+".", ".execute-api.") && service != "execute-api":
-		return fmt.Errorf("has signed for the service %q at a host of API Gateway, which may be anybody's; want \"execute-api\"", service)
+	}
+	return nil
+}
+
+// customers are the labels of hosts below amazonaws.com that AWS runs for a customer, who
+// may be anybody and may see what is sent there. Each has the one service whose
+// signatures go there, since no other accepts them, or "" for none. The list is not
+// complete; a binding that names its host does not depend on it.
+var customers = map[string]string{
+	"execute-api": "execute-api", "appsync-api": "appsync", "appsync-realtime-api": "appsync", "es": "es", "aoss": "aoss",
+	"airflow": "airflow", "grafana-workspace": "grafana", "mq": "", "elb": "", "compute": "", "compute-1": "",
+}
+
+// toCustomer refuses signatures that a customer of AWS could hand on to another service.
+func toCustomer(host string, a sigv4.Authorization) error {
+	below, is := strings.CutSuffix(strings.TrimSuffix(host, ".cn"), ".amazonaws.com")
+	labels := strings.Split(below, ".")
+	if !is || strings.HasPrefix(labels[len(labels)-1], "s3") { // before it stands a bucket's name
+		return nil
+	}
+	for _, label := range labels[max(0, len(labels)-2):] { // ID.LABEL.REGION or ID.REGION.LABEL
+		if service, is := customers[label]; is && !strings.EqualFold(a.Service, service) {
+			return fmt.Errorf("has signed for the service %q at %q, a host of a customer of AWS, which may be anybody's; want %s", a.Service, host, cmp.Or(service, "no signature"))
+		}
 	}
 	return nil
 }

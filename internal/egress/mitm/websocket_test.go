@@ -16,6 +16,13 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
+// The key of a guest's request, and how a host begins its answer (RFC 6455 section 1.3).
+const (
+	socketKey = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+	accepted  = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+	switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + accepted
+)
+
 // socket opens a WebSocket through the rig.
 func (r *rig) socket(header ...string) (*websocket.Conn, error) {
 	config, err := websocket.NewConfig(strings.Replace(r.url("/ws"), "http", "ws", 1), "https://"+host)
@@ -97,10 +104,10 @@ func TestWebSocketEchoInHeader(t *testing.T) {
 	r := newRawRig(t, func(conn net.Conn) {
 		defer conn.Close()
 		if q, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-			fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Echo: %s\r\n\r\n", q.Header.Get("Authorization"))
+			fmt.Fprintf(conn, switching+"X-Echo: %s\r\n\r\n", q.Header.Get("Authorization"))
 		}
 	}, bind(bawn.Bearer, ""))
-	got := r.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer " + placeholder + "\r\n\r\n")
+	got := r.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + socketKey + "Authorization: Bearer " + placeholder + "\r\n\r\n")
 	if statusCodes(got) != "101" || !strings.Contains(got, "X-Echo: Bearer "+placeholder) || leaks(got) {
 		t.Errorf("got %q", got)
 	}
@@ -116,5 +123,56 @@ func TestUnaskedSwitch(t *testing.T) {
 	}, nil)
 	if got := r.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"); statusCodes(got) != "502" || strings.Contains(got, "anything") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestSwitchWithoutWebSocket: a status 101 that a guest got out of an endpoint opens no way
+// for requests that nobody decides on. The control accepts the WebSocket.
+func TestSwitchWithoutWebSocket(t *testing.T) {
+	const begin = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+	for name, tt := range map[string]struct {
+		answer, key string
+		passes      bool
+	}{
+		"control":             {begin + accepted, socketKey, true},
+		"nothing is accepted": {begin, socketKey, false},
+		"another key's":       {begin + "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n", socketKey, false},
+		"no key":              {begin + "Sec-WebSocket-Accept: Kfh9QIsMVZcl6xEPYxPHzW8SZ8w=\r\n", "", false}, // of the empty one
+		"a key that is not forwarded": {
+			begin + accepted, "Connection: Sec-WebSocket-Key\r\n" + socketKey, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen saw
+			r := newRawRig(t, func(conn net.Conn) {
+				defer conn.Close()
+				in := bufio.NewReader(io.TeeReader(conn, &seen))
+				if _, err := http.ReadRequest(in); err == nil {
+					io.WriteString(conn, tt.answer+"\r\n")
+					http.ReadRequest(in)
+				}
+			}, func(r *rig) {
+				r.Decide = func(_ context.Context, q Request) bawn.Decision {
+					if q.Method != "GET" {
+						return bawn.Denied("GET only", "")
+					}
+					return bawn.Decision{Verdict: bawn.Allow}
+				}
+			})
+			conn := r.conn()
+			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+tt.key+"\r\n")
+			in := bufio.NewReader(conn)
+			answer, err := http.ReadResponse(in, nil)
+			if err != nil || (answer.StatusCode == 101) != tt.passes {
+				t.Fatalf("%v, %v", answer, err)
+			}
+			io.Copy(io.Discard, answer.Body)
+			io.WriteString(conn, "DELETE /x HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+			http.ReadResponse(in, nil) // a refusal, or the end
+			if strings.Contains(seen.String(), "DELETE") != tt.passes {
+				t.Errorf("the host got %q", &seen)
+			}
+		})
 	}
 }

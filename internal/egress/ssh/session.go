@@ -14,10 +14,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/git"
 )
 
-// maxSessions is how many commands one connection runs at a time; OpenSSH's
-// sshd permits as many.
-const maxSessions = 10
-
 // gitProtocol is what git puts into GIT_PROTOCOL (git(1)).
 var gitProtocol = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^version=[0-9](:version=[0-9])*$`) })
 
@@ -28,20 +24,19 @@ func (t target) accept(ctx context.Context, channels <-chan ssh.NewChannel) {
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	places := make(chan struct{}, maxSessions)
 	for wanted := range channels {
 		if wanted.ChannelType() != "session" {
 			reject(wanted, ssh.Prohibited, "bawn: only git commands are carried")
 			continue
 		}
 		select {
-		case places <- struct{}{}:
+		case t.Room.sessions <- struct{}{}:
 		default:
-			reject(wanted, ssh.ResourceShortage, "bawn: too many sessions at once")
+			reject(wanted, ssh.ResourceShortage, fmt.Sprintf("bawn: %d git commands of this session use SSH already; wait for one to end", maxSessions))
 			continue
 		}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-t.Room.sessions }()
 			t.session(ctx, wanted)
 		})
 	}

@@ -113,11 +113,43 @@ type Server struct {
 	Used func(Use) error
 
 	Inspector git.Inspector
+
+	// Room is shared by all Servers of a guest.
+	Room *Room
+}
+
+// Limits of a Room. A session of SSH holds up to 2 MiB of what its guest sends and as
+// much of what the host sends, whether or not it is read (channelWindowSize in
+// golang.org/x/crypto/ssh); a connection holds a packet of 256 KiB.
+const (
+	maxConnections = 64
+	maxSessions    = 32
+)
+
+// A Room bounds the memory that the connections of one guest take.
+type Room struct{ connections, sessions chan struct{} }
+
+// NewRoom returns an empty room: for 64 connections and, in all of them together, 32
+// sessions.
+func NewRoom() *Room {
+	return &Room{connections: make(chan struct{}, maxConnections), sessions: make(chan struct{}, maxSessions)}
+}
+
+// enter waits for a place of a connection. leave gives it back.
+func (r *Room) enter(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	select {
+	case r.connections <- struct{}{}:
+		return func() { <-r.connections }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("ssh with the guest: it has %d connections already, which is the limit; end some", maxConnections)
+	}
 }
 
 func (s *Server) check() error {
-	if s.HostKey.signer == nil || s.Dial == nil || s.Known == nil || s.Keys == nil || s.Permit == nil || s.Used == nil {
-		return errors.New("ssh relay is not set up: want all of HostKey, Dial, Known, Keys, Permit and Used")
+	if s.HostKey.signer == nil || s.Dial == nil || s.Known == nil || s.Keys == nil || s.Permit == nil || s.Used == nil || s.Room == nil {
+		return errors.New("ssh relay is not set up: want all of HostKey, Dial, Known, Keys, Permit, Used and Room")
 	}
 	return nil
 }
@@ -133,6 +165,11 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn, host string, port uin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	leave, err := s.Room.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	config := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-bawn", MaxAuthTries: 6}
 	config.AddHostKey(s.HostKey.signer)
 	if err := conn.SetDeadline(time.Now().Add(handshake)); err != nil {

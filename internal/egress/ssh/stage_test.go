@@ -70,7 +70,7 @@ func newStage(t *testing.T, known string, config ...string) *stage {
 	must(t, err)
 	s.server = &ssh.Server{
 		HostKey: key, Dial: s.dial, Known: s.known(strings.ReplaceAll(known, "KEY", s.sshd.HostKey)),
-		Keys: ssh.FileKeys(s.sshd.Key), Permit: s.permit, Named: s.named, Used: s.used, Inspector: git.Inspector{Dir: t.TempDir(), Graph: &git.Graph{}},
+		Keys: ssh.FileKeys(s.sshd.Key), Permit: s.permit, Named: s.named, Used: s.used, Inspector: git.Inspector{Dir: t.TempDir(), Graph: &git.Graph{}}, Room: ssh.NewRoom(),
 	}
 	s.listen()
 	s.writeKnownHosts()
