@@ -49,7 +49,7 @@ func TestTypedBeforeItIsShown(t *testing.T) {
 				asks := probe.FindString(u.screen())
 				answer := strings.NewReplacer("H\x1b[6n", "R").Replace(asks)
 				u.types("y\x1b[1;1R\x1b[2;2Ry\x1b[3;3R") // meant for the guest, as are its own questions
-				for range 20 { // one of these is read, if that has ended the pause
+				for range 20 {                           // one of these is read, if that has ended the pause
 					u.types("y")
 					testenv.Until(t, "the key to be taken", func() bool {
 						n, err := unix.IoctlGetInt(descriptor(u.tty), queued)

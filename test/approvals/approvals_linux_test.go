@@ -91,12 +91,21 @@ func (r *account) run(argv ...string) (code int, out, errs string) {
 func (r *account) relay() (kill func()) {
 	r.t.Helper()
 	cmd := r.Command(context.Background(), "bawn", "serve")
+	said, err := cmd.StderrPipe()
+	check(r.t, err)
 	check(r.t, cmd.Start())
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // -9
 		_ = cmd.Wait()
 	})
 	r.t.Cleanup(kill)
+	ready := make(chan struct{}, 1)
+	go func() { // a relay that a session has started may answer until this one has taken over
+		_, _ = io.ReadFull(said, make([]byte, 1)) // the first line of its log says that it serves
+		ready <- struct{}{}
+		_, _ = io.Copy(io.Discard, said)
+	}()
+	testenv.Receive(r.t, "the relay", ready)
 	testenv.Until(r.t, "the relay", func() bool {
 		code, _, errs := r.run("bawn", "approvals")
 		return code == 0 && !strings.Contains(errs, "no relay runs")
