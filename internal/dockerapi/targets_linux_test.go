@@ -283,7 +283,7 @@ func TestNeighbours(t *testing.T) {
 		"propagation shared":   bind(dict{"Propagation": "shared"}),
 		"propagation rslave":   bind(dict{"Propagation": "rslave"}),
 		"writable within":      bind(dict{"ReadOnlyNonRecursive": true}),
-		"bind options":         {"Binds": []string{"v:/m:z"}},
+		"bind options":         {"Binds": []string{"v:/m:U"}}, // Podman would give all of it to the container's user
 		"bind propagation":     {"Binds": []string{"v:/m:rshared"}},
 		"bind volume-opt":      {"Binds": []string{"v:/m:exec,suid"}},
 		"tmpfs options":        {"Tmpfs": dict{"/m": "exec,suid,dev"}},
