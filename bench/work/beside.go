@@ -62,7 +62,7 @@ func (b *beside) worktree(who measure.Who) (string, error) {
 	if err := who.Mkdir(dir); err != nil {
 		return "", err
 	}
-	line := `test -d .git || git init -q; git add -A && git -c gc.auto=0 -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m all && git worktree add -q --detach "$0" && mkdir -p "$0/.gotmp"`
+	line := `test -d .git || git init -q; git add -A && git -c gc.auto=0 -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m all && git worktree add -q --detach "$0" && for d in .gotmp */; do mkdir -p "$0/$d"; done`
 	return dir, b.done(who.Command("sh", "-c", line, dir))
 }
 
