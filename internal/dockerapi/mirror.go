@@ -68,6 +68,7 @@ func (b *Broker) together(ctx context.Context, c *child) (some bool, err error) 
 func (b *Broker) bringAll(ctx context.Context, c *child) (some bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
+	defer context.AfterFunc(b.life, cancel)() // a guest that stops the writer does not hold up the session's end
 	for _, m := range c.mirrors {
 		changed, failed := b.bring(ctx, c, m)
 		some = some || changed

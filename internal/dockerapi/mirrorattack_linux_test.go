@@ -1,0 +1,164 @@
+package dockerapi
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/dockerapi/writeback"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// holding is a broker before an engine whose container has these files, with a guest that
+// sees everything.
+func holding(t *testing.T, cut bool, files ...*tar.Header) *Broker {
+	t.Helper()
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, h := range files {
+		h.Mode, h.Format = 0o644, tar.FormatPAX
+		err := w.WriteHeader(h)
+		if err == nil && h.Typeflag == tar.TypeReg && h.Size < 1<<20 {
+			_, err = w.Write(make([]byte, h.Size))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil && !cut {
+		t.Fatal(err)
+	}
+	b, _ := before(t, newFakeEngine(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive.Bytes()) }).socket)
+	b.o.View = View{Open: func() (*os.File, error) { return openPath("/") }, Below: []string{"/"}}
+	return b
+}
+
+// A container makes Bawn hold and write no more than the bounds: not by sizes whose sum is
+// negative, nor by many names of one large file, nor by long names.
+func TestMirrorsOfHugeContainers(t *testing.T) {
+	load, text := innerLoad, mirrorText
+	t.Cleanup(func() { innerLoad, mirrorText = load, text })
+	innerLoad.bytes, mirrorText = 1000, 1000
+	file := func(name string, size int64) *tar.Header {
+		return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size}
+	}
+	second := func(name string) *tar.Header {
+		return &tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: "w/a"}
+	}
+	for name, c := range map[string]struct {
+		files []*tar.Header
+		fits  bool
+	}{
+		"control":       {[]*tar.Header{file("w/a", 400), second("w/b"), second("w/c")}, true},
+		"negative sum":  {[]*tar.Header{file("w/a", 400), file("w/b", math.MaxInt64)}, false},
+		"many names":    {[]*tar.Header{file("w/a", 400), second("w/b"), second("w/c"), second("w/d")}, false},
+		"long names":    {[]*tar.Header{file("w/"+strings.Repeat("x", 600), 1), file("w/"+strings.Repeat("y", 600), 1)}, false},
+		"long link":     {[]*tar.Header{{Typeflag: tar.TypeSymlink, Name: "w/a", Linkname: strings.Repeat("x", 1000)}}, false},
+		"control, size": {[]*tar.Header{file("w/a", 1000)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := holding(t, true, c.files...)
+			_, err := b.inner(t.Context(), &child{id: "x"}, &mirror{target: "/w"})
+			var r *Refusal
+			if c.fits && err != nil || !c.fits && (!errors.As(err, &r) || r.Rule != RuleLimit) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// The guest's own names are bounded, too.
+func TestMirrorsOfLongNames(t *testing.T) {
+	text := mirrorText
+	t.Cleanup(func() { mirrorText = text })
+	dir := t.TempDir()
+	if err := os.Symlink(strings.Repeat("x", 1000), dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		most int
+		fits bool
+	}{{1000, false}, {2000, true}} {
+		mirrorText = c.most
+		f, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		_, err = (&mirror{}).look(f, func(load) error { return nil })
+		if (err == nil) != c.fits {
+			t.Errorf("%d bytes: %v", c.most, err)
+		}
+	}
+}
+
+// What a guest forges in the writer's place neither fills the memory, nor reaches a
+// terminal as it is, and a name that is no UTF-8 is reported under its own name.
+func TestForgedWriter(t *testing.T) {
+	const latin = "caf\xe9"
+	var forged bytes.Buffer
+	to := json.NewEncoder(&forged)
+	for n := range 10_000 {
+		if err := to.Encode(writeback.Answer{Path: fmt.Append(nil, "x", n), Error: "forged"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(to.Encode(writeback.Answer{Path: []byte(latin), Error: "\x1b]0;title\x07"}), to.Encode(writeback.Answer{Done: true})); err != nil {
+		t.Fatal(err)
+	}
+	failed, err := readAnswers(&forged, []string{latin, "other"})
+	if err != nil || len(failed) != 1 || failed[latin] == "" || strings.Contains(failed[latin], "\x1b") {
+		t.Errorf("%d: %.200q, %v", len(failed), failed, err)
+	}
+	endless := io.MultiReader(strings.NewReader(`{"error":"`), io.LimitReader(zeros{}, 2*maxWriterAnswers))
+	if _, err := readAnswers(endless, nil); err == nil {
+		t.Error("an endless answer is one")
+	}
+}
+
+// A guest that stops the writer does not hold up its session's end, also not from a
+// container's start, which outlives its request.
+func TestStoppedWriter(t *testing.T) {
+	b := holding(t, false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"}, &tar.Header{Typeflag: tar.TypeReg, Name: "w/new", Size: 3})
+	started := make(chan struct{})
+	b.o.Write = func(_ string, in, out *os.File) (func(), error) {
+		var held []*os.File // as a process that is stopped has them
+		for _, f := range []*os.File{in, out} {
+			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+			if err != nil {
+				return nil, err
+			}
+			held = append(held, os.NewFile(uintptr(fd), "held"))
+		}
+		close(started)
+		return func() { held[0].Close(); held[1].Close() }, nil
+	}
+	c := &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{{source: t.TempDir(), target: "/w", base: tree{}, held: tree{}}}}
+	over := make(chan error, 1)
+	go func() {
+		_, err := b.bringAll(context.Background(), c)
+		over <- err
+	}()
+	<-started
+	select {
+	case err := <-over:
+		t.Fatalf("control: it does not wait for the writer: %v", err)
+	default:
+	}
+	b.end()
+	testenv.Until(t, "the end of the session", func() bool { return len(over) == 1 })
+	if err := <-over; err == nil {
+		t.Error("it says that all was written")
+	}
+}
