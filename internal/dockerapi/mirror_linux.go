@@ -305,6 +305,11 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 	if len(put)+len(todo.remove) == 0 {
 		return nil
 	}
+	if len(todo.remove) > 0 {
+		if err := b.stillThere(ctx, c); err != nil {
+			return err
+		}
+	}
 	got := tree{}
 	failed, err := b.write(ctx, m.source, slices.Concat(todo.remove, todo.put), func(out *tar.Writer) error {
 		for _, name := range todo.remove {
@@ -334,6 +339,16 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		}
 	}
 	return nil
+}
+
+// stillThere fails if a container is being removed, for whoever: its files may have gone
+// before it was asked for them, and none of that is a change of its own.
+func (b *Broker) stillThere(ctx context.Context, c *child) error {
+	s, err := b.state(ctx, c)
+	if err == nil && (s.Dead || oneOf(s.Status, "removing", "dead")) {
+		err = errors.New("the container is being removed")
+	}
+	return err
 }
 
 // was is the stamp of a name of the guest's.

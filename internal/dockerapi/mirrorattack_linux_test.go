@@ -20,9 +20,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// holding is a broker before an engine whose container has these files, with a guest that
+// holding is a broker before an engine whose container has a status and these files, with a guest that
 // sees everything.
-func holding(t *testing.T, cut bool, files ...*tar.Header) *Broker {
+func holding(t *testing.T, status string, cut bool, files ...*tar.Header) *Broker {
 	t.Helper()
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -39,7 +39,13 @@ func holding(t *testing.T, cut bool, files ...*tar.Header) *Broker {
 	if err := w.Close(); err != nil && !cut {
 		t.Fatal(err)
 	}
-	b, _ := before(t, newFakeEngine(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive.Bytes()) }).socket)
+	b, _ := before(t, newFakeEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/archive") {
+			_, _ = w.Write(archive.Bytes())
+			return
+		}
+		fmt.Fprintf(w, `{"State":{"Status":%q}}`, status)
+	}).socket)
 	b.o.View = View{Open: func() (*os.File, error) { return openPath("/") }, Below: []string{"/"}}
 	return b
 }
@@ -68,7 +74,7 @@ func TestMirrorsOfHugeContainers(t *testing.T) {
 		"control, size": {[]*tar.Header{file("w/a", 1000)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := holding(t, true, c.files...)
+			b := holding(t, "", true, c.files...)
 			_, err := b.inner(t.Context(), &child{id: "x"}, &mirror{target: "/w"})
 			var r *Refusal
 			if c.fits && err != nil || !c.fits && (!errors.As(err, &r) || r.Rule != RuleLimit) {
@@ -130,16 +136,16 @@ func TestForgedWriter(t *testing.T) {
 // A guest that stops the writer does not hold up its session's end, also not from a
 // container's start, which outlives its request.
 func TestStoppedWriter(t *testing.T) {
-	b := holding(t, false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"}, &tar.Header{Typeflag: tar.TypeReg, Name: "w/new", Size: 3})
+	b := holding(t, "", false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"}, &tar.Header{Typeflag: tar.TypeReg, Name: "w/new", Size: 3})
 	started := make(chan struct{})
 	b.o.Write = func(_ string, in, out *os.File) (func(), error) {
 		var held []*os.File // as a process that is stopped has them
 		for _, f := range []*os.File{in, out} {
-			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+			same, err := dup(f)
 			if err != nil {
 				return nil, err
 			}
-			held = append(held, os.NewFile(uintptr(fd), "held"))
+			held = append(held, same)
 		}
 		close(started)
 		return func() { held[0].Close(); held[1].Close() }, nil
@@ -161,4 +167,56 @@ func TestStoppedWriter(t *testing.T) {
 	if err := <-over; err == nil {
 		t.Error("it says that all was written")
 	}
+}
+
+// What is missing in a container that is being removed is not removed from the workspace.
+func TestRemovedContainerRemovesNothing(t *testing.T) {
+	for status, stays := range map[string]bool{"exited": false, "running": false, "removing": true, "dead": true} {
+		b := holding(t, status, false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"})
+		b.o.Write = func(dir string, in, out *os.File) (func(), error) {
+			var all bytes.Buffer
+			from, err := dup(in)
+			if err != nil {
+				return nil, err
+			}
+			to, err := dup(out)
+			if err != nil {
+				return nil, err
+			}
+			go func() {
+				defer to.Close()
+				defer from.Close()
+				_, _ = io.Copy(&all, from)
+				writeback.Main(dir, &all, to)
+			}()
+			return func() {}, nil
+		}
+		m := &mirror{source: t.TempDir(), target: "/w", base: tree{}, held: tree{}}
+		file := m.source + "/file"
+		if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := os.Open(m.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		found, err := m.look(dir, func(load) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.base = statesOf(found) // both sides had it
+		_, err = b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
+		if _, lost := os.Stat(file); (lost == nil) != stays || (err != nil) != stays {
+			t.Errorf("%s: %v, %v", status, lost, err)
+		}
+	}
+}
+
+func dup(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "held"), nil
 }
