@@ -258,10 +258,7 @@ func (m *mirror) sendFile(out *tar.Writer, dir *os.File, name string, h *tar.Hea
 	if err != nil {
 		return err
 	}
-	h.Typeflag, h.Size = tar.TypeReg, info.Size()
-	if h.Size > mirrorLoad.bytes {
-		return nil
-	}
+	h.Typeflag, h.Size = tar.TypeReg, min(info.Size(), m.seen[name].size) // what has come since does not count yet
 	if err := out.WriteHeader(h); err != nil {
 		return err
 	}
@@ -341,7 +338,7 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 	return nil
 }
 
-// stillThere fails if a container is being removed, for whoever: its files may have gone
+// stillThere fails if something removes a container, also at the engine itself: its files may have gone
 // before it was asked for them, and none of that is a change of its own.
 func (b *Broker) stillThere(ctx context.Context, c *child) error {
 	s, err := b.state(ctx, c)

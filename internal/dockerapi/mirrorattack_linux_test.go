@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -219,4 +220,33 @@ func dup(f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "held"), nil
+}
+
+// A file that a guest makes larger after it was counted is sent as large as it was.
+func TestGrownFile(t *testing.T) {
+	name := t.TempDir() + "/file"
+	if err := os.WriteFile(name, []byte("12345"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(path.Dir(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	m := &mirror{}
+	if m.seen, err = m.look(dir, func(load) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{5, 1 << 20} { // the first one is a control
+		if err := os.Truncate(name, size); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := m.send(tar.NewWriter(&out), dir, "file", &innerSide{}, tree{}); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := tar.NewReader(&out).Next(); err != nil || h.Size != 5 {
+			t.Errorf("%d bytes: %+v, %v", size, h, err)
+		}
+	}
 }
