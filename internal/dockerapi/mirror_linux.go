@@ -309,19 +309,20 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 	}
 	got := tree{}
 	failed, err := b.write(ctx, m.source, slices.Concat(todo.remove, todo.put), func(out *tar.Writer) error {
-		for _, name := range todo.remove {
-			got[name] = fileState{}
-			h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Format: tar.FormatPAX, PAXRecords: map[string]string{writeback.Gone: "1", writeback.Was: m.was(name)}}
-			if err := out.WriteHeader(h); err != nil {
-				return err
-			}
+		first, last := inTheWay(todo.remove, put)
+		if err := m.drop(out, first, got); err != nil {
+			return err
 		}
-		return b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
+		err := b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
 			if !put[name] {
 				return nil
 			}
 			return m.receive(out, name, h, from, there, got)
 		})
+		if err != nil {
+			return err
+		}
+		return m.drop(out, last, got)
 	})
 	if err != nil {
 		return err
@@ -338,8 +339,42 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 	return nil
 }
 
-// stillThere fails if something removes a container, also at the engine itself: its files may have gone
-// before it was asked for them, and none of that is a change of its own.
+// inTheWay divides names that are to be removed: those without whose removal others can't
+// be written, and those that go when all is there, so that what a container has renamed is
+// never lost. On some file systems names that differ in case are the same.
+func inTheWay(remove []string, put map[string]bool) (first, last []string) {
+	folded := map[string]bool{}
+	for name := range put {
+		folded[strings.ToLower(name)] = true
+	}
+	for _, name := range remove {
+		at := strings.ToLower(name)
+		for at != "." && !folded[at] {
+			at = path.Dir(at)
+		}
+		if at != "." {
+			first = append(first, name)
+		} else {
+			last = append(last, name)
+		}
+	}
+	return first, last
+}
+
+// drop has the writer remove names.
+func (m *mirror) drop(out *tar.Writer, names []string, got tree) error {
+	for _, name := range names {
+		got[name] = fileState{}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Format: tar.FormatPAX, PAXRecords: map[string]string{writeback.Gone: "1", writeback.Was: m.was(name)}}
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stillThere fails if something removes a container, also at the engine itself: its files
+// may have gone before it was asked for them, and none of that is a change of its own.
 func (b *Broker) stillThere(ctx context.Context, c *child) error {
 	s, err := b.state(ctx, c)
 	if err == nil && (s.Dead || oneOf(s.Status, "removing", "dead")) {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,40 +175,10 @@ func TestStoppedWriter(t *testing.T) {
 func TestRemovedContainerRemovesNothing(t *testing.T) {
 	for status, stays := range map[string]bool{"exited": false, "running": false, "removing": true, "dead": true} {
 		b := holding(t, status, false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"})
-		b.o.Write = func(dir string, in, out *os.File) (func(), error) {
-			var all bytes.Buffer
-			from, err := dup(in)
-			if err != nil {
-				return nil, err
-			}
-			to, err := dup(out)
-			if err != nil {
-				return nil, err
-			}
-			go func() {
-				defer to.Close()
-				defer from.Close()
-				_, _ = io.Copy(&all, from)
-				writeback.Main(dir, &all, to)
-			}()
-			return func() {}, nil
-		}
+		b.o.Write = writesHere
 		m := &mirror{source: t.TempDir(), target: "/w", base: tree{}, held: tree{}}
-		file := m.source + "/file"
-		if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		dir, err := os.Open(m.source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
-		found, err := m.look(dir, func(load) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.base = statesOf(found) // both sides had it
-		_, err = b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
+		file := m.had(t, "file")
+		_, err := b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
 		if _, lost := os.Stat(file); (lost == nil) != stays || (err != nil) != stays {
 			t.Errorf("%s: %v, %v", status, lost, err)
 		}
@@ -248,5 +219,77 @@ func TestGrownFile(t *testing.T) {
 		if h, err := tar.NewReader(&out).Next(); err != nil || h.Size != 5 {
 			t.Errorf("%d bytes: %+v, %v", size, h, err)
 		}
+	}
+}
+
+// writesHere writes in the test's own process.
+func writesHere(dir string, in, out *os.File) (func(), error) {
+	from, err := dup(in)
+	if err != nil {
+		return nil, err
+	}
+	to, err := dup(out)
+	if err != nil {
+		return nil, errors.Join(err, from.Close())
+	}
+	go func() {
+		defer to.Close()
+		defer from.Close()
+		writeback.Main(dir, from, to)
+	}()
+	return func() {}, nil
+}
+
+// had makes a file that both sides of a mirror had when they were compared last.
+func (m *mirror) had(t *testing.T, name string) (file string) {
+	t.Helper()
+	file = m.source + "/" + name
+	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(m.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	found, err := m.look(dir, func(load) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.base = statesOf(found)
+	return file
+}
+
+// What a container has renamed is under one of its names, also if its files stop coming.
+func TestRenameIsNotLost(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		b := holding(t, "running", false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"}, &tar.Header{Typeflag: tar.TypeReg, Name: "w/new", Size: 3})
+		asked := 0
+		b.engine.client.Transport = tap{b.engine.client.Transport, func(string) {}, func(request string) *http.Response {
+			if strings.HasSuffix(request, "/archive") {
+				asked++
+			}
+			if asked < 2 || !cut {
+				return nil
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}
+		}}
+		b.o.Write = writesHere
+		m := &mirror{source: t.TempDir(), target: "/w", held: tree{}}
+		old := m.had(t, "old")
+		_, err := b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
+		_, lost := os.Stat(old)
+		_, missing := os.Stat(m.source + "/new")
+		if (err != nil) != cut || (lost == nil) != cut || (missing == nil) == cut {
+			t.Errorf("cut %v: %v; %v, %v", cut, err, lost, missing)
+		}
+	}
+}
+
+// Only what is in the way of a name that comes is removed before all is there.
+func TestRemovedFirst(t *testing.T) {
+	first, last := inTheWay([]string{"dir/below", "dir/other/x", "README", "old"}, map[string]bool{"dir": true, "readme": true, "old.new": true})
+	if !slices.Equal(first, []string{"dir/below", "dir/other/x", "README"}) || !slices.Equal(last, []string{"old"}) {
+		t.Errorf("%q, %q", first, last)
 	}
 }
