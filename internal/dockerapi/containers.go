@@ -278,10 +278,11 @@ func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call
 		return err
 	}
 	query := url.Values{"v": {"1"}}
-	if c.flag("force") {
+	force := c.flag("force")
+	if force {
 		query.Set("force", "1")
-		b.endRun(r.Context(), child)
 	}
+	b.endRun(r.Context(), child, force)
 	leave, err := b.gates.share(r.Context(), child.key())
 	if err != nil {
 		return err
@@ -361,6 +362,7 @@ func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call
 		if _, err := b.find(child.id); err != nil || !c.labelled(child.wanted.request.Labels) || b.running(child) {
 			continue
 		}
+		child.settled(r.Context())
 		// Without force: the engine keeps what runs, if it has been started since.
 		m := message{method: http.MethodDelete, path: "/containers/" + child.id, query: url.Values{"v": {"1"}}, limit: createTime}
 		if err := b.engine.do(r.Context(), m, nil); err == nil || gone(err) {

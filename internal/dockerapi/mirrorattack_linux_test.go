@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -291,5 +292,36 @@ func TestRemovedFirst(t *testing.T) {
 	first, last := inTheWay([]string{"dir/below", "dir/other/x", "README", "old"}, map[string]bool{"dir": true, "readme": true, "old.new": true})
 	if !slices.Equal(first, []string{"dir/below", "dir/other/x", "README"}) || !slices.Equal(last, []string{"old"}) {
 		t.Errorf("%q, %q", first, last)
+	}
+}
+
+// A container that has just ended is removed when what it wrote last is in the workspace,
+// however late the engine tells of its end.
+func TestRemovalWaitsForTheLastWrites(t *testing.T) {
+	for _, force := range []string{"", "?force=1"} {
+		r := newRig(t, writes)
+		late, told := io.Pipe()
+		var asks atomic.Bool
+		r.tapped(func(request string) {
+			if asks.Load() && strings.HasPrefix(request, "GET containers/") && strings.HasSuffix(request, "/json") {
+				told.Close() // from now on its end is known
+			}
+			if _, err := os.Stat(r.workspace + "/last"); err != nil && strings.HasPrefix(request, "DELETE containers/") {
+				t.Errorf("it is removed with what it wrote: %v", err)
+			}
+		}, func(request string) *http.Response {
+			if !strings.HasSuffix(request, "/wait") {
+				return nil
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: late}
+		})
+		r.run("a", dict{"Cmd": []string{"sh", "-c", "echo -n x > /w/last"}, "HostConfig": dict{"Binds": []string{r.workspace + ":/w"}}})
+		testenv.Until(t, "its end", func() bool {
+			_, data := r.direct("GET", "/containers/"+r.broker.prefix()+"a/json", nil)
+			return strings.Contains(string(data), `"Status":"exited"`)
+		})
+		asks.Store(true)
+		r.must("DELETE", "/containers/a"+force, nil, nil)
+		r.has("last", "x")
 	}
 }
