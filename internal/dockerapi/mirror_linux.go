@@ -51,6 +51,9 @@ func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err
 	if err != nil {
 		return false, err
 	}
+	if err := b.untold(ctx, c, m, there.tree); err != nil {
+		return false, err
+	}
 	todo := m.merge(statesOf(m.seen), there.tree)
 	for _, name := range todo.conflicts {
 		m.held[name] = there.tree[name]
@@ -288,7 +291,7 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		s, why := there.tree[name], ""
 		switch s.kind {
 		case kindOther:
-			why = "it is neither a file nor a directory nor a link"
+			why = "it is neither a file nor a directory nor a link, or the engine can't read it"
 		case kindLink:
 			why = stays(name, s.link)
 		}
@@ -337,50 +340,6 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		}
 	}
 	return nil
-}
-
-// inTheWay divides names that are to be removed: those without whose removal others can't
-// be written, and those that go when all is there, so that what a container has renamed is
-// never lost. On some file systems names that differ in case are the same.
-func inTheWay(remove []string, put map[string]bool) (first, last []string) {
-	folded := map[string]bool{}
-	for name := range put {
-		folded[strings.ToLower(name)] = true
-	}
-	for _, name := range remove {
-		at := strings.ToLower(name)
-		for at != "." && !folded[at] {
-			at = path.Dir(at)
-		}
-		if at != "." {
-			first = append(first, name)
-		} else {
-			last = append(last, name)
-		}
-	}
-	return first, last
-}
-
-// drop has the writer remove names.
-func (m *mirror) drop(out *tar.Writer, names []string, got tree) error {
-	for _, name := range names {
-		got[name] = fileState{}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Format: tar.FormatPAX, PAXRecords: map[string]string{writeback.Gone: "1", writeback.Was: m.was(name)}}
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stillThere fails if something removes a container, also at the engine itself: its files
-// may have gone before it was asked for them, and none of that is a change of its own.
-func (b *Broker) stillThere(ctx context.Context, c *child) error {
-	s, err := b.state(ctx, c)
-	if err == nil && (s.Dead || oneOf(s.Status, "removing", "dead")) {
-		err = errors.New("the container is being removed")
-	}
-	return err
 }
 
 // was is the stamp of a name of the guest's.

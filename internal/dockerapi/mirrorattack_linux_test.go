@@ -49,6 +49,12 @@ func holding(t *testing.T, status string, cut bool, files ...*tar.Header) *Broke
 		}
 		fmt.Fprintf(w, `{"State":{"Status":%q}}`, status)
 	}).socket)
+	b.engine.client.Transport = tap{b.engine.client.Transport, func(string) {}, func(request string) *http.Response {
+		if !strings.HasPrefix(request, "HEAD ") {
+			return nil
+		}
+		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody} // no more than in the archive
+	}}
 	b.o.View = View{Open: func() (*os.File, error) { return openPath("/") }, Below: []string{"/"}}
 	return b
 }
@@ -267,7 +273,7 @@ func TestRenameIsNotLost(t *testing.T) {
 		b := holding(t, "running", false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"}, &tar.Header{Typeflag: tar.TypeReg, Name: "w/new", Size: 3})
 		asked := 0
 		b.engine.client.Transport = tap{b.engine.client.Transport, func(string) {}, func(request string) *http.Response {
-			if strings.HasSuffix(request, "/archive") {
+			if strings.HasPrefix(request, "GET ") && strings.HasSuffix(request, "/archive") {
 				asked++
 			}
 			if asked < 2 || !cut {
@@ -323,5 +329,25 @@ func TestRemovalWaitsForTheLastWrites(t *testing.T) {
 		asks.Store(true)
 		r.must("DELETE", "/containers/a"+force, nil, nil)
 		r.has("last", "x")
+	}
+}
+
+// What an engine leaves out of an archive, and what is below it, is not gone.
+func TestUntoldNamesStay(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		b := holding(t, "running", false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"})
+		if !told { // the fake engine has a directory under each name
+			b.engine.client.Transport = b.engine.client.Transport.(tap).RoundTripper
+		}
+		b.o.Write = writesHere
+		m := &mirror{source: t.TempDir(), target: "/w", held: tree{}}
+		if err := os.Mkdir(m.source+"/dir", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := m.had(t, "dir/file")
+		_, err := b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
+		if _, gone := os.Stat(file); err != nil || (gone == nil) == told {
+			t.Errorf("told %v: %v, %v", told, err, gone)
+		}
 	}
 }
