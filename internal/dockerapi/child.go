@@ -23,7 +23,8 @@ type child struct {
 	place    string // the directory of its copies, or ""
 	copied   load   // what these take
 	mirrors  []*mirror
-	used     atomic.Bool // a command was started in it since its mirrors were brought together
+	again    atomic.Int32 // so many requests are about to start it again
+	used     atomic.Bool  // a command was started in it since its mirrors were brought together
 
 	mu    sync.Mutex
 	ports []*port

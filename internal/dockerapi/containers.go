@@ -156,7 +156,7 @@ func (b *Broker) followed(c *child, r *run) {
 		b.complain(c, failed)
 	}
 	close(r.over)
-	if err == nil && removes && c.mirrored() {
+	if removes = removes && c.isOver(r); err == nil && removes && c.mirrored() {
 		err = destroy(b.engine, c.id)
 	} else if err == nil && removes {
 		err = b.removed(c)
@@ -172,6 +172,17 @@ func (b *Broker) followed(c *child, r *run) {
 	if err == nil && removes || gone(err) {
 		b.forget(c)
 	}
+}
+
+// isOver reports whether a run that has ended is the container's last.
+func (c *child) isOver(r *run) bool {
+	if !c.mirrored() {
+		return true // the engine removes it
+	}
+	starts := c.again.Load() > 0 // asked first: who starts it counts the run before he is done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !starts && c.runs == r.number
 }
 
 // removed returns when a container that removes itself is gone. An engine that is just
@@ -245,6 +256,8 @@ func (b *Broker) restartContainer(w http.ResponseWriter, r *http.Request, c *cal
 	if err != nil {
 		return err
 	}
+	child.again.Add(1)
+	defer child.again.Add(-1)
 	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/stop", query: query, limit: time.Minute}
 	leave, err := b.gates.share(r.Context(), child.key())
 	if err != nil {
@@ -265,10 +278,11 @@ func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call
 		return err
 	}
 	query := url.Values{"v": {"1"}}
-	if c.flag("force") {
+	force := c.flag("force")
+	if force {
 		query.Set("force", "1")
-		b.endRun(r.Context(), child)
 	}
+	b.endRun(r.Context(), child, force)
 	leave, err := b.gates.share(r.Context(), child.key())
 	if err != nil {
 		return err
@@ -348,6 +362,7 @@ func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call
 		if _, err := b.find(child.id); err != nil || !c.labelled(child.wanted.request.Labels) || b.running(child) {
 			continue
 		}
+		child.settled(r.Context())
 		// Without force: the engine keeps what runs, if it has been started since.
 		m := message{method: http.MethodDelete, path: "/containers/" + child.id, query: url.Values{"v": {"1"}}, limit: createTime}
 		if err := b.engine.do(r.Context(), m, nil); err == nil || gone(err) {

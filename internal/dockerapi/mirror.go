@@ -68,6 +68,7 @@ func (b *Broker) together(ctx context.Context, c *child) (some bool, err error) 
 func (b *Broker) bringAll(ctx context.Context, c *child) (some bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
+	defer context.AfterFunc(b.life, cancel)() // a guest that stops the writer does not hold up the session's end
 	for _, m := range c.mirrors {
 		changed, failed := b.bring(ctx, c, m)
 		some = some || changed
@@ -200,15 +201,19 @@ func (s *settling) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endRun kills what runs of a container and waits for what it wrote.
-func (b *Broker) endRun(ctx context.Context, c *child) {
-	if !c.mirrored() || !b.running(c) {
+// endRun waits for what a container wrote before it is removed. With force it kills what
+// runs of it; without force the engine keeps one that runs.
+func (b *Broker) endRun(ctx context.Context, c *child, force bool) {
+	if !c.mirrored() {
 		return
 	}
-	m := message{method: http.MethodPost, path: "/containers/" + c.id + "/kill", query: url.Values{"signal": {"KILL"}}}
-	if err := b.engine.do(ctx, m, nil); err == nil {
-		c.settled(ctx)
+	if b.running(c) {
+		m := message{method: http.MethodPost, path: "/containers/" + c.id + "/kill", query: url.Values{"signal": {"KILL"}}}
+		if !force || b.engine.do(ctx, m, nil) != nil {
+			return
+		}
 	}
+	c.settled(ctx)
 }
 
 // Bounds of what is said of one mirror at a time, and of what is remembered.

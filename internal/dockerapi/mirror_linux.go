@@ -51,6 +51,9 @@ func (b *Broker) bring(ctx context.Context, c *child, m *mirror) (some bool, err
 	if err != nil {
 		return false, err
 	}
+	if err := b.untold(ctx, c, m, there.tree); err != nil {
+		return false, err
+	}
 	todo := m.merge(statesOf(m.seen), there.tree)
 	for _, name := range todo.conflicts {
 		m.held[name] = there.tree[name]
@@ -97,6 +100,7 @@ type ownerAndSize struct {
 // inner asks the engine for all that is in a mirror's place.
 func (b *Broker) inner(ctx context.Context, c *child, m *mirror) (*innerSide, error) {
 	got := &innerSide{tree{}, map[string]ownerAndSize{}}
+	var linked load
 	err := b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
 		s := fileState{kind: kindOther}
 		switch h.Typeflag {
@@ -110,6 +114,9 @@ func (b *Broker) inner(ctx context.Context, c *child, m *mirror) (*innerSide, er
 				s = fileState{kind: kindOther}
 			} else {
 				h.Size = got.more[h.Linkname].size
+				if linked.bytes += h.Size; !linked.within(innerLoad) { // each becomes a file of its own
+					return tooMuch()
+				}
 			}
 		case tar.TypeReg:
 			sum := sha256.New()
@@ -145,6 +152,7 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 	}
 	defer resp.Body.Close()
 	var all load
+	text := 0
 	for a := newArchive(resp.Body); ; {
 		h, err := a.head()
 		if errors.Is(err, io.EOF) && a.ended() {
@@ -153,9 +161,9 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 		if err != nil { // names that are missing would count as removed
 			return fmt.Errorf("read what a container has: %w", err)
 		}
-		if all = all.plus(load{1, h.Size}); !all.within(innerLoad) {
-			return refuse(RuleLimit, "write to a volume, and copy out what is needed (docker cp)",
-				"a container has more than %d files, or %d MiB, in a mount: none of it comes back", innerLoad.entries, innerLoad.bytes>>20)
+		text += len(h.Name) + len(h.Linkname)
+		if all = all.plus(load{1, min(h.Size, innerLoad.bytes+1)}); !all.within(innerLoad) || text > mirrorText {
+			return tooMuch()
 		}
 		name := insideOf(h.Name)
 		if h.Typeflag == tar.TypeXGlobalHeader || m.skips(name) || slices.Contains(strings.Split(name, "/"), "..") || strings.ContainsRune(name, 0) {
@@ -173,11 +181,18 @@ func (b *Broker) each(ctx context.Context, c *child, m *mirror, see func(name st
 	}
 }
 
-// Bounds of the guest's side of a mirror, and of the container's.
+// Bounds of the guest's side of a mirror, and of the container's; and of the bytes in all
+// names and targets of links of one side, which are kept in memory.
 var (
 	mirrorLoad = load{50_000, 512 << 20}
 	innerLoad  = load{100_000, 2 << 30}
+	mirrorText = 32 << 20
 )
+
+func tooMuch() error {
+	return refuse(RuleLimit, "write to a volume, and copy out what is needed (docker cp)",
+		"a container has more than %d files, %d MiB in files or %d MiB in their names, in a mount: none of it comes back", innerLoad.entries, innerLoad.bytes>>20, mirrorText>>20)
+}
 
 // push writes what the guest has changed to the container.
 func (b *Broker) push(ctx context.Context, c *child, m *mirror, dir *os.File, there *innerSide, names []string) error {
@@ -246,10 +261,7 @@ func (m *mirror) sendFile(out *tar.Writer, dir *os.File, name string, h *tar.Hea
 	if err != nil {
 		return err
 	}
-	h.Typeflag, h.Size = tar.TypeReg, info.Size()
-	if h.Size > mirrorLoad.bytes {
-		return nil
-	}
+	h.Typeflag, h.Size = tar.TypeReg, min(info.Size(), m.seen[name].size) // what has come since does not count yet
 	if err := out.WriteHeader(h); err != nil {
 		return err
 	}
@@ -279,7 +291,7 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		s, why := there.tree[name], ""
 		switch s.kind {
 		case kindOther:
-			why = "it is neither a file nor a directory nor a link"
+			why = "it is neither a file nor a directory nor a link, or the engine can't read it"
 		case kindLink:
 			why = stays(name, s.link)
 		}
@@ -293,21 +305,27 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 	if len(put)+len(todo.remove) == 0 {
 		return nil
 	}
-	got := tree{}
-	failed, err := b.write(ctx, m.source, func(out *tar.Writer) error {
-		for _, name := range todo.remove {
-			got[name] = fileState{}
-			h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Format: tar.FormatPAX, PAXRecords: map[string]string{writeback.Gone: "1", writeback.Was: m.was(name)}}
-			if err := out.WriteHeader(h); err != nil {
-				return err
-			}
+	if len(todo.remove) > 0 {
+		if err := b.stillThere(ctx, c); err != nil {
+			return err
 		}
-		return b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
+	}
+	got := tree{}
+	failed, err := b.write(ctx, m.source, slices.Concat(todo.remove, todo.put), func(out *tar.Writer) error {
+		first, last := inTheWay(todo.remove, put)
+		if err := m.drop(out, first, got); err != nil {
+			return err
+		}
+		err := b.each(ctx, c, m, func(name string, h *tar.Header, from io.Reader) error {
 			if !put[name] {
 				return nil
 			}
 			return m.receive(out, name, h, from, there, got)
 		})
+		if err != nil {
+			return err
+		}
+		return m.drop(out, last, got)
 	})
 	if err != nil {
 		return err

@@ -342,3 +342,21 @@ func TestMirrorBounds(t *testing.T) {
 		t.Errorf("%+v is used when no container is left", used)
 	}
 }
+
+// A container with --rm that is restarted stays, as with an engine, and goes at its end.
+func TestRestartedMirrorStays(t *testing.T) {
+	r := newRig(t, writes)
+	r.run("a", dict{"Cmd": []string{"sleep", "1000"}, "HostConfig": dict{"AutoRemove": true, "Binds": []string{r.workspace + ":/w"}}})
+	for range 3 {
+		r.must("POST", "/containers/a/restart?t=0", nil, nil)
+		if out, err := r.docker("exec", "a", "sh", "-c", "echo -n x >> /w/runs"); err != nil {
+			t.Fatalf("after a restart: %v: %s", err, out)
+		}
+	}
+	r.has("runs", "xxx")
+	r.must("POST", "/containers/a/stop?t=0", nil, nil)
+	testenv.Until(t, "its removal", func() bool {
+		status, _ := r.call("GET", "/containers/a/json", nil)
+		return status == http.StatusNotFound
+	})
+}

@@ -22,6 +22,7 @@ type scanner struct {
 	take  func(more load) error
 	skips func(name string) bool
 	began time.Time
+	text  int // bytes in all names and targets of links
 }
 
 // coarse is by how much times of files may lag behind.
@@ -72,7 +73,7 @@ func (s *scanner) entry(dir *os.File, name, rel string, depth int) error {
 		}
 		return err
 	}
-	if err := s.take(load{entries: 1}); err != nil {
+	if err := errors.Join(s.take(load{entries: 1}), s.named(rel)); err != nil {
 		return err
 	}
 	e := seen{
@@ -91,11 +92,20 @@ func (s *scanner) entry(dir *os.File, name, rel string, depth int) error {
 			return nil
 		}
 		e.state, e.was = fileState{kind: kindLink, link: string(target[:n])}, writeback.Stamp(e.size, e.modified, os.ModeSymlink)
+		return s.named(e.state.link)
 	case unix.S_IFREG:
 		e.was = writeback.Stamp(e.size, e.modified, 0)
 		return s.file(dir, name, rel, &e)
 	default:
 		e.state = fileState{kind: kindOther}
+	}
+	return nil
+}
+
+// named counts a name or the target of a link.
+func (s *scanner) named(text string) error {
+	if s.text += len(text); s.text > mirrorText {
+		return refuse(RuleLimit, "mount something below", "the names in a mount have more than %d MiB", mirrorText>>20)
 	}
 	return nil
 }

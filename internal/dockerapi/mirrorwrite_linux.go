@@ -19,9 +19,9 @@ import (
 const maxWriterAnswers = 16 << 20
 
 // write starts the writer in the guest's sandbox, gives it the stream that fill makes, and
-// returns what it could not write. Nothing of what it says is trusted: what a name really
-// is shows the next look.
-func (b *Broker) write(ctx context.Context, dir string, fill func(*tar.Writer) error) (failed map[string]string, err error) {
+// returns what it could not write of names. Nothing of what it says is trusted: what a name
+// really is shows the next look.
+func (b *Broker) write(ctx context.Context, dir string, names []string, fill func(*tar.Writer) error) (failed map[string]string, err error) {
 	in, to, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (b *Broker) write(ctx context.Context, dir string, fill func(*tar.Writer) e
 	}
 	answers := make(chan answered, 1)
 	go func() {
-		failed, err := readAnswers(from)
+		failed, err := readAnswers(from, names)
 		answers <- answered{failed, err}
 	}()
 	stream := tar.NewWriter(to)
@@ -86,8 +86,13 @@ func WriteBy(guest Starter, program string) func(dir string, in, out *os.File) (
 	}
 }
 
-// readAnswers reads what the writer could not do.
-func readAnswers(from io.Reader) (map[string]string, error) {
+// readAnswers reads what the writer could not do. It keeps nothing of other names: the
+// guest may forge any number of them.
+func readAnswers(from io.Reader, names []string) (map[string]string, error) {
+	asked := map[string]bool{}
+	for _, name := range names {
+		asked[name] = true
+	}
 	failed := map[string]string{}
 	for d := json.NewDecoder(io.LimitReader(from, maxWriterAnswers)); ; {
 		var a writeback.Answer
@@ -96,9 +101,11 @@ func readAnswers(from io.Reader) (map[string]string, error) {
 			return nil, fmt.Errorf("the writer in the session ends early: %w", err)
 		case a.Done:
 			return failed, nil
-		case a.Path == "":
-			return nil, fmt.Errorf("the writer in the session: %.200s", a.Error)
+		case len(a.Path) == 0:
+			return nil, fmt.Errorf("the writer in the session: %.200q", a.Error)
 		}
-		failed[a.Path] = fmt.Sprintf("the session can't write it (%.100s)", a.Error)
+		if asked[string(a.Path)] {
+			failed[string(a.Path)] = fmt.Sprintf("the session can't write it (%.100q)", a.Error)
+		}
 	}
 }

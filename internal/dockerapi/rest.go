@@ -86,7 +86,10 @@ func (b *Broker) writersOf(volumes []string, c *child) (list []*child) {
 }
 
 // state is what the engine says of a container that matters here.
-type state struct{ Running, Paused, Restarting bool }
+type state struct {
+	Running, Paused, Restarting, Dead bool
+	Status                            string
+}
 
 func (b *Broker) state(ctx context.Context, c *child) (state, error) {
 	var full struct{ State state }

@@ -1,6 +1,7 @@
 package egressd
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -55,5 +56,30 @@ func TestOverBudgetIsRefused(t *testing.T) {
 		if d.Verdict != want {
 			t.Errorf("request %d: %v by %q; want %v", i+1, d.Verdict, d.Rule, want)
 		}
+	}
+}
+
+// TestNoBudgetRenewsItself: a request that needs no yes renews no budget, even if others
+// use it up while it is decided on. A request that a human allows does.
+func TestNoBudgetRenewsItself(t *testing.T) {
+	c := config(t, bawn.Egress{Hosts: []string{"api.example"}, MaxUses: 2})
+	c.Mode, c.Autonomy = bawn.ModeNormal, bawn.AutonomyModerate
+	s, _ := begin(t, c)
+	r := newRequests(s)
+	req := mitm.Request{Method: "GET", Scheme: "https", Host: "api.example", Port: 443, Path: "/x", Readings: []string{"/x"}, Secrets: []string{"token"}}
+	s.within = deciderFunc(func(context.Context, bawn.Action) (bawn.Decision, error) {
+		for range 5 { // of other connections
+			s.budgets.use(req.Secrets)
+		}
+		return bawn.Decision{Verdict: bawn.Allow}, nil
+	})
+	for want := range 2 {
+		d := r.decide(t.Context(), req)
+		if over := len(s.budgets.over(req.Secrets)); d.Verdict != bawn.Allow || over != 1-want {
+			t.Errorf("request %d: %v, %d budgets are used up; want %d", want+1, d.Verdict, over, 1-want)
+		}
+		s.within = deciderFunc(func(context.Context, bawn.Action) (bawn.Decision, error) {
+			return bawn.Decision{Verdict: bawn.Allow}, nil
+		})
 	}
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // carries returns the contents of a request besides its target, as the policy's
-// arguments. A credential of the guest's own appears as a digest with a key of the
+// arguments, and the secrets whose budget is used up. A credential of the guest's own appears as a digest with a key of the
 // session's. So a yes to one is no yes to another, and the log has no value.
-func (s *session) carries(req mitm.Request) []string {
+func (s *session) carries(req mitm.Request) (all, over []string) {
 	var foreign []string
 	for _, c := range req.Foreign {
 		foreign = append(foreign, c.Where+"#"+s.digest(c.Value))
@@ -24,7 +24,8 @@ func (s *session) carries(req mitm.Request) []string {
 	if req.Offered != "" {
 		offered = []string{req.Offered}
 	}
-	return policy.Carries(policy.Carried{Lent: lent, Foreign: foreign, Found: req.Found, Over: s.budgets.over(append(lent, offered...)), Offered: offered})
+	over = s.budgets.over(append(lent, offered...))
+	return policy.Carries(policy.Carried{Lent: lent, Foreign: foreign, Found: req.Found, Over: over, Offered: offered}), over
 }
 
 // digest tells values apart without saying them.

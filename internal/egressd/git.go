@@ -48,7 +48,8 @@ func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decisi
 	if err == nil && op.Kind == git.None {
 		return bawn.Decision{}, false
 	}
-	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules, s.carries(req)...), true
+	carries, _ := s.carries(req)
+	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules, carries...), true
 }
 
 // hopeless refuses a push that no rule allows and no human can allow, before its

@@ -63,18 +63,19 @@ func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
 func (r *requests) judge(ctx context.Context, req mitm.Request) bawn.Decision {
 	s := r.session
 	d, ok := r.decideGit(ctx, req)
-	carries := s.carries(req)
+	carries, over := s.carries(req)
 	if !ok && len(carries) == 0 && !s.opened(req.Host, req.Port) {
 		return bawn.Decision{Verdict: bawn.Allow, Source: bawn.User, Rule: "isolation:hosts", Reason: "the connection was allowed"}
 	}
 	if !ok {
-		return r.decideCarrying(ctx, req, carries)
+		return r.decideCarrying(ctx, req, carries, over)
 	}
 	return r.told(req, d)
 }
 
-// decideCarrying puts a request with its contents to the guard.
-func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries []string) bawn.Decision {
+// decideCarrying puts a request with its contents to the guard. A yes renews the budgets
+// that were shown as used up, and none that others use up meanwhile.
+func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries, over []string) bawn.Decision {
 	s := r.session
 	g, e := s.guard, s.event
 	g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
@@ -90,7 +91,7 @@ func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries
 	}
 	d := g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e)
 	if d.Verdict == bawn.Allow {
-		s.budgets.renew(req.Secrets)
+		s.budgets.renew(over)
 	}
 	return r.told(req, d)
 }
@@ -107,7 +108,8 @@ func (r *requests) told(req mitm.Request, d bawn.Decision) bawn.Decision {
 // leak puts a request to the guard again when its body turns out to hold a
 // secret.
 func (r *requests) leak(ctx context.Context, req mitm.Request) bawn.Decision {
-	return r.decideCarrying(ctx, req, r.session.carries(req))
+	carries, over := r.session.carries(req)
+	return r.decideCarrying(ctx, req, carries, over)
 }
 
 // decideRequest judges every path that the host may read in a request; the

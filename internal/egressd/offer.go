@@ -61,7 +61,8 @@ func (r *requests) asksAbout(ctx context.Context, req mitm.Request) bool {
 	if reads := req.Method == "GET" || req.Method == "HEAD" || req.Method == "OPTIONS"; reads || len(s.gitRules(req.Host, req.Port)) > 0 && gitPath(req.Path) {
 		return false
 	}
-	d, err := s.decideRequest(ctx, s.action(resource(req, req.Readings[0]), req.Method), req, s.carries(req))
+	carries, _ := s.carries(req)
+	d, err := s.decideRequest(ctx, s.action(resource(req, req.Readings[0]), req.Method), req, carries)
 	return err == nil && d.Verdict == bawn.Ask
 }
 

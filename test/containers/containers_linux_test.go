@@ -173,6 +173,15 @@ docker ps --format '{{.Names}} {{.Ports}}'`, "--host-port", port, "--ask-timeout
 // What a container writes is the workspace's when it has ended, and what the host would
 // execute is held back, with what would allow it.
 func TestWritableMounts(t *testing.T) {
+	for _, provider := range []string{"native", "bwrap"} {
+		t.Run(provider, func(t *testing.T) { writableMounts(t, provider) })
+	}
+}
+
+func writableMounts(t *testing.T, provider string) {
+	if provider == "bwrap" {
+		testenv.Need(t, "bwrap")
+	}
 	w := newWorld(t)
 	if out, err := exec.Command("git", "init", "-q", w.project).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -182,7 +191,7 @@ func TestWritableMounts(t *testing.T) {
 	}
 	script := `docker run --rm -v "$PWD":/w -w /w $BB sh -c 'cat page > copied; echo evil > .envrc; echo evil > .git/hooks/pre-commit; ln -s /root/.ssh build; cp /bin/busybox suid; chmod 4755 suid'
 echo the guest has $(cat copied); ls -A`
-	out := w.run(script, "--net", "none")
+	out := w.run(script, "--net", "none", "--provider", provider)
 	if !strings.Contains(out, "the guest has of the project") || !strings.Contains(out, ".envrc") {
 		t.Errorf("got %s", out)
 	}
@@ -200,7 +209,7 @@ echo the guest has $(cat copied); ls -A`
 	if log := w.log(); !strings.Contains(log, "is not in the workspace") {
 		t.Error("the log does not say what was held back")
 	}
-	w.run(script, "--net", "none", "--unprotect", ".envrc") // the control
+	w.run(script, "--net", "none", "--provider", provider, "--unprotect", ".envrc") // the control
 	if _, err := os.Lstat(filepath.Join(w.project, ".envrc")); err != nil {
 		t.Errorf("with --unprotect: %v", err)
 	}

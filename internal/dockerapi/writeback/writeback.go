@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -30,7 +31,7 @@ const (
 // An Answer is one line of the writer's: an entry that it could not write, and at the end
 // that it has come through.
 type Answer struct {
-	Path  string `json:"path,omitempty"`
+	Path  []byte `json:"path,omitempty"` // may be no UTF-8
 	Error string `json:"error,omitempty"`
 	Done  bool   `json:"done,omitempty"`
 }
@@ -65,7 +66,7 @@ func Main(dir string, in io.Reader, out io.Writer) int {
 			err = answers.Encode(Answer{Done: true})
 		} else if err == nil {
 			if cannot := write(root, h, stream); cannot != nil {
-				err = answers.Encode(Answer{Path: h.Name, Error: reason(cannot)})
+				err = answers.Encode(Answer{Path: []byte(h.Name), Error: reason(cannot)})
 			}
 			if err == nil {
 				continue
@@ -94,7 +95,7 @@ func reason(err error) string {
 // write does what one entry says.
 func write(root *os.Root, h *tar.Header, from io.Reader) error {
 	name := path.Clean(h.Name)
-	if !fs.ValidPath(name) || name == "." {
+	if !filepath.IsLocal(name) || name == "." {
 		return errors.New("the name can't be one")
 	}
 	if err := parents(root, name); err != nil {

@@ -41,7 +41,7 @@ func writeAll(t *testing.T, dir string, entries ...*tar.Header) map[string]strin
 		if d.Decode(&a) != nil {
 			break
 		}
-		failed[a.Path], done = a.Error, done || a.Done
+		failed[string(a.Path)], done = a.Error, done || a.Done
 	}
 	if code != 0 || !done {
 		t.Errorf("exit code %d, done %v, %v", code, done, failed)
@@ -63,6 +63,8 @@ func fixture(t *testing.T) (dir, outside string) {
 	}
 	return dir, outside
 }
+
+const latin = "caf\xe9" // no UTF-8; it is written once
 
 // Names stay below the directory and are reached through no link; what has changed since
 // it was compared stays; no file gets a set-id bit.
@@ -88,6 +90,8 @@ func TestWrites(t *testing.T) {
 		&tar.Header{Typeflag: tar.TypeReg, Name: "made/file", Mode: 0o600},
 		&tar.Header{Typeflag: tar.TypeLink, Name: "made/second", Linkname: "made/file", Mode: 0o600},
 		&tar.Header{Typeflag: tar.TypeSymlink, Name: "made/near", Linkname: "file"},
+		&tar.Header{Typeflag: tar.TypeReg, Name: latin, Mode: 0o644},
+		&tar.Header{Typeflag: tar.TypeReg, Name: latin, Mode: 0o644},
 		&tar.Header{Typeflag: tar.TypeReg, Name: "link/x", Mode: 0o644},
 		&tar.Header{Typeflag: tar.TypeReg, Name: "near/x", Mode: 0o644},
 		&tar.Header{Typeflag: tar.TypeReg, Name: "../x", Mode: 0o644},
@@ -95,12 +99,12 @@ func TestWrites(t *testing.T) {
 		&tar.Header{Typeflag: tar.TypeFifo, Name: "pipe", Mode: 0o644},
 		&tar.Header{Typeflag: tar.TypeChar, Name: "device", Mode: 0o644, Devmajor: 1, Devminor: 3},
 	)
-	for _, name := range []string{"kept", "edited", "link/x", "near/x", "../x", filepath.Join(outside, "x"), "pipe", "device"} {
+	for _, name := range []string{"kept", "edited", latin, "link/x", "near/x", "../x", filepath.Join(outside, "x"), "pipe", "device"} {
 		if failed[name] == "" {
 			t.Errorf("%s was written", name)
 		}
 	}
-	for name, want := range map[string]string{"kept": "kept", "edited": "edited", "changed": "new", "made/file": "new", "made/second": "new", "made/near": "new"} {
+	for name, want := range map[string]string{"kept": "kept", "edited": "edited", "changed": "new", "made/file": "new", "made/second": "new", "made/near": "new", latin: "new"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v; %s", name, text, err, failed[name])
 		}
