@@ -262,7 +262,7 @@ func TestMirrorRace(t *testing.T) {
 	}
 	script := `cd /w; mkdir real; echo evil > real/x; n=0
 while :; do ln -s ` + outside + ` d; rm d; ln -s .git/hooks d; rm d; mkdir d; echo evil > d/x; rm -r d; done &
-while :; do mv real moved; ln -s .git/hooks real; echo evil > real/x; rm real; mv moved real; n=$((n+1)); echo $n > count; done`
+while :; do mv real moved; ln -s .git/hooks real; echo evil > real/x; rm real; mv moved real; n=$((n+1)); echo $n > c; mv c count; done` // the file is never empty
 	r.run("a", dict{"Cmd": []string{"sh", "-c", script}, "HostConfig": dict{"Binds": []string{r.workspace + ":/w"}}})
 	for range 4 { // each brings both sides together before and after
 		if out, err := r.docker("exec", "a", "true"); err != nil {
