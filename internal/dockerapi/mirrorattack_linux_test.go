@@ -332,7 +332,8 @@ func TestRemovalWaitsForTheLastWrites(t *testing.T) {
 	}
 }
 
-// What an engine leaves out of an archive, and what is below it, is not gone.
+// What an engine leaves out of an archive, and what is below it, is not gone, however many
+// names that are.
 func TestUntoldNamesStay(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		b := holding(t, "running", false, &tar.Header{Typeflag: tar.TypeDir, Name: "w"})
@@ -344,8 +345,16 @@ func TestUntoldNamesStay(t *testing.T) {
 		if err := os.Mkdir(m.source+"/dir", 0o755); err != nil {
 			t.Fatal(err)
 		}
+		for i := range 150 {
+			if err := os.WriteFile(fmt.Sprintf("%s/%d", m.source, i), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		file := m.had(t, "dir/file")
 		_, err := b.bringAll(t.Context(), &child{id: "x", wanted: &wanted{}, mirrors: []*mirror{m}})
+		if names, _ := os.ReadDir(m.source); told != (len(names) == 0) || !told && len(names) != 151 {
+			t.Errorf("told %v: %d names are left", told, len(names))
+		}
 		if _, gone := os.Stat(file); err != nil || (gone == nil) == told {
 			t.Errorf("told %v: %v, %v", told, err, gone)
 		}

@@ -15,14 +15,11 @@ import (
 // A name that is missing in a container may be removed from the workspace. This file keeps
 // that from happening to a name that the container has not removed.
 
-// maxUntold bounds how many names are asked for one by one.
-const maxUntold = 100
-
 // untold asks for names that both sides had and that are missing in the container: an
 // engine leaves out of an archive what it can't read, and sockets. Such a name is not gone,
-// and neither is what is below it.
+// and neither is what is below it. Without an answer nothing counts as gone.
 func (b *Broker) untold(ctx context.Context, c *child, m *mirror, container tree) error {
-	asked, left := 0, tree{}
+	left := tree{}
 	for _, name := range slices.Sorted(maps.Keys(m.base)) { // a directory comes before what is in it
 		if container[name].kind != kindNone || m.seen[name].state != m.base[name] {
 			continue
@@ -32,9 +29,6 @@ func (b *Broker) untold(ctx context.Context, c *child, m *mirror, container tree
 			if left[above].kind != kindNone {
 				left[name] = left[above]
 			}
-			continue
-		}
-		if asked++; asked > maxUntold {
 			continue
 		}
 		s, err := b.engine.stat(ctx, c.id, path.Join(m.target, name))
