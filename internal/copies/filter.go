@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
@@ -153,20 +154,12 @@ func (h *holder) rule(c supervise.Change, abs string, isDir bool) string {
 	return ""
 }
 
-// leads says why a link is held back, or "". It must lead up first and then down, so that
-// it stays inside whatever its parts become, and through no other link.
+// leads says why a link is held back, or "": one that leads out of the workspace, or
+// through another link.
 func (h *holder) leads(rel, to string) string {
-	const out = "it is a link out of the workspace"
-	if to == "" || path.IsAbs(to) || strings.ContainsRune(to, '\\') {
-		return out
-	}
-	rest := to
-	for rest == ".." || strings.HasPrefix(rest, "../") {
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, ".."), "/")
-	}
-	at := path.Join(path.Dir(rel), to)
-	if slices.Contains(strings.Split(rest, "/"), "..") || at == ".." || strings.HasPrefix(at, "../") {
-		return out
+	at, inside := fspath.LinkInside(rel, to)
+	if !inside {
+		return "it is a link out of the workspace"
 	}
 	for p := at; p != "."; p = path.Dir(p) {
 		if h.layer.Links(p) {

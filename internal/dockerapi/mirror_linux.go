@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/dockerapi/writeback"
+	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
 // bring brings a mirror of a container together that is at rest, and reports whether
@@ -293,7 +294,9 @@ func (b *Broker) pull(ctx context.Context, c *child, m *mirror, there *innerSide
 		case kindOther:
 			why = "it is neither a file nor a directory nor a link, or the engine can't read it"
 		case kindLink:
-			why = stays(name, s.link)
+			if _, inside := fspath.LinkInside(name, s.link); !inside {
+				why = "it is a link out of the mounted directory"
+			}
 		}
 		if why != "" {
 			m.held[name] = s

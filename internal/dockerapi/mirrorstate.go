@@ -2,9 +2,7 @@ package dockerapi
 
 import (
 	"crypto/sha256"
-	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -124,22 +122,4 @@ func (t tree) set(name string, s fileState) {
 		return
 	}
 	t[name] = s
-}
-
-// stays says why a link of a container's is not made in the guest's directory, or "". It
-// must lead up first and then down, so that it stays inside whatever its parts become.
-func stays(name, to string) string {
-	const out = "it is a link out of the mounted directory"
-	if to == "" || path.IsAbs(to) || strings.ContainsAny(to, "\\\x00") {
-		return out
-	}
-	rest := to
-	for rest == ".." || strings.HasPrefix(rest, "../") {
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, ".."), "/")
-	}
-	at := path.Join(path.Dir(name), to)
-	if slices.Contains(strings.Split(rest, "/"), "..") || at == ".." || strings.HasPrefix(at, "../") {
-		return out
-	}
-	return ""
 }
