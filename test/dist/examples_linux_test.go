@@ -41,8 +41,8 @@ func managed(t *testing.T, r *root) {
 const key = "sk-ant-INVENTED-0123456789"
 
 // agent is what runs in the pipelines: it says what it holds, and tries a host that
-// nobody has allowed.
-const agent = `echo "key: $ANTHROPIC_API_KEY"; bash -c "exec 3<>/dev/tcp/unknown.example/443"; echo kept >result; exit 7`
+// nobody has allowed, until that is refused.
+const agent = `echo "key: $ANTHROPIC_API_KEY"; bash -c "exec 3<>/dev/tcp/unknown.example/443; read -r -u 3"; echo kept >result; exit 7`
 
 // ci runs the steps of the GitHub Action and of the GitLab template one by one.
 func ci(t *testing.T, r *root) {
