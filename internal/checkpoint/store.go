@@ -44,9 +44,10 @@ type Store struct {
 	mu    sync.Mutex
 	packs []*pack // nil until they are needed
 	open  bool    // packs are read
-	last  struct {
+	last  struct { // the frame that was opened last
 		pack   *pack
 		offset uint64
+		stored uint32 // a frame of an empty file has the next one's offset
 		frame  []byte
 	}
 }
@@ -186,7 +187,7 @@ func (s *Store) get(d Digest) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("object %.12s: %w", d, errMissing)
 	}
-	if s.last.pack != p || s.last.offset != l.offset || s.last.frame == nil {
+	if s.last.pack != p || s.last.offset != l.offset || s.last.stored != l.stored || s.last.frame == nil {
 		frame, err := p.open(l)
 		if errors.Is(err, errPack) {
 			return nil, fmt.Errorf("object %.12s: %w: %w", d, errMissing, err)
@@ -194,7 +195,7 @@ func (s *Store) get(d Digest) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("object %.12s: %w", d, err)
 		}
-		s.last.pack, s.last.offset, s.last.frame = p, l.offset, frame
+		s.last.pack, s.last.offset, s.last.stored, s.last.frame = p, l.offset, l.stored, frame
 	}
 	if uint64(l.at)+uint64(l.length) > uint64(len(s.last.frame)) {
 		return nil, fmt.Errorf("object %.12s: %w", d, errMissing)

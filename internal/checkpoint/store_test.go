@@ -43,6 +43,30 @@ func TestLargeDirectory(t *testing.T) {
 	}
 }
 
+// TestFrameOfAnEmptyFile reads the object after an empty one that has a frame for
+// itself: both frames begin at the same place.
+func TestFrameOfAnEmptyFile(t *testing.T) {
+	w := newWorld(t)
+	s := w.store()
+	defer s.Close()
+	p := s.packer(s.has)
+	var objects []Digest
+	for _, data := range []string{"", "new"} { // two goroutines that read files
+		b, err := p.block()
+		w.must(err)
+		objects = append(objects, b.put([]byte(data)))
+		b.flush()
+	}
+	pack, err := p.close()
+	w.must(err)
+	s.add(pack)
+	for i, want := range []string{"", "new", ""} {
+		if got, err := s.get(objects[i%2]); err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+}
+
 // TestHundredThousandNames is the same from outside.
 func TestHundredThousandNames(t *testing.T) {
 	testenv.Whole(t)
