@@ -42,8 +42,8 @@ type Store struct {
 	taking sync.RWMutex // held for reading while a checkpoint is taken; Prune writes
 
 	mu    sync.Mutex
-	packs []*pack // nil until they are needed
-	open  bool    // packs are read
+	packs []*pack  // nil until they are needed
+	open  bool     // packs are read
 	last  struct { // the frame that was opened last
 		pack   *pack
 		offset uint64
