@@ -13,8 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -257,6 +259,47 @@ func TestNoGhosts(t *testing.T) {
 				t.Errorf("control: bwrap makes %q, want %q", got, tt.ghost)
 			}
 		})
+	}
+}
+
+// TestClosedHomeThatChanges removes names of a closed home before and while bwrap works.
+// The session starts, hides what is left, and makes nothing. A name that somebody has
+// named must be there: TestNoGhosts.
+func TestClosedHomeThatChanges(t *testing.T) {
+	need(t)
+	home := workspace(t)
+	req := here(workspace(t), bawn.NetworkNone)
+	var names []string
+	for i := range 60 {
+		name := filepath.Join(home, fmt.Sprintf("n%02d", i))
+		if i%2 == 0 {
+			check(t, os.WriteFile(name, []byte("the host's"), 0o644))
+		} else {
+			check(t, os.MkdirAll(filepath.Join(name, "the host's"), 0o755))
+		}
+		names = append(names, name)
+		req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: name, Access: bawn.Hidden, Why: protect.ClosedHome})
+	}
+	plan := planned(t, req)
+	check(t, os.Remove(names[0]))
+	gone := make(chan error, 1)
+	go func() {
+		var err error
+		tick := time.NewTicker(4 * time.Millisecond) // a start takes some 30
+		defer tick.Stop()
+		for _, name := range names[1:8] {
+			<-tick.C
+			err = errors.Join(err, os.RemoveAll(name))
+		}
+		gone <- err
+	}()
+	g := started(t, plan)
+	check(t, <-gone)
+	if got := script(t, g, "cd "+home+"; ls; cat n*; ls n*/* 2>/dev/null; true"); strings.Contains(got, "the host's") || !strings.Contains(got, "n59") {
+		t.Errorf("the guest sees %q", got)
+	}
+	if got := tree(t, home); strings.Contains(got, "n00") || strings.Contains(got, "n07") {
+		t.Errorf("the host has %q", got)
 	}
 }
 

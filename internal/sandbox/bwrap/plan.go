@@ -26,6 +26,7 @@ type Plan struct {
 
 	sources []source // descriptors from firstSource on, in this order
 	targets []string // of the host, which must be there when bwrap mounts on them
+	facts   Facts
 }
 
 // Provider returns "bwrap".
@@ -76,7 +77,7 @@ func makePlan(guestLayout *layout.Plan, facts Facts) (*Plan, error) {
 	if len(t.words) > maxWords {
 		return nil, fmt.Errorf("the sandbox takes %d words of bwrap, which takes %d; hide or protect fewer places", len(t.words), maxWords)
 	}
-	return &Plan{Plan: guestLayout, Words: t.words, Command: []string{program, inside.Argument}, sources: t.sources, targets: t.targets}, nil
+	return &Plan{Plan: guestLayout, Words: t.words, Command: []string{program, inside.Argument}, sources: t.sources, targets: t.targets, facts: facts}, nil
 }
 
 // shown reports whether one of mounts puts something of the host at target.

@@ -88,12 +88,14 @@ func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sand
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
 	defer cancel()
-	g, err := p.start(ctx, b, onDenial)
+	now := b.current()
+	g, err := p.start(ctx, now, onDenial)
 	for range startsAgain {
-		if err == nil || !passing(err) {
+		before := now
+		if now = b.current(); err == nil || !passing(err) && len(now.Mounts) == len(before.Mounts) {
 			break
 		}
-		g, err = p.start(ctx, b, onDenial)
+		g, err = p.start(ctx, now, onDenial)
 	}
 	if err != nil {
 		forget(p.cache)
@@ -102,9 +104,10 @@ func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sand
 	return g, nil
 }
 
-// startsAgain is how often a start is tried again where a mount of the host went
-// away while bwrap came to it: container engines mount and unmount all the time.
-const startsAgain = 5
+// startsAgain is how often a start is tried again where a mount of the host, or a name
+// of the closed home, went away while bwrap came to it: container engines mount and
+// unmount all the time, and programs make and remove files in the home.
+const startsAgain = 10
 
 // startPatience is how long a sandbox may take to be ready.
 const startPatience = 20 * time.Second

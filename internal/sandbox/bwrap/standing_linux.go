@@ -1,12 +1,37 @@
 package bwrap
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/protect"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+)
 
 // bwrap makes missing mount points. Below a writable place of the host that
 // would come into being there, as an empty file with the name of a protected
 // one, and stay. So no target may be missing, and since one could vanish in the
 // milliseconds until bwrap comes to it, they are looked at once more when the
 // sandbox is ready.
+
+// current is the plan without what hides names of the closed home that are gone: only
+// names that were there at the start are hidden, and bwrap can mount on no other.
+func (p *Plan) current() *Plan {
+	left := *p.Plan
+	left.Mounts = slices.DeleteFunc(slices.Clone(left.Mounts), func(m layout.Mount) bool {
+		return m.Why == protect.ClosedHome && errors.Is(unix.Lstat(m.Target, &unix.Stat_t{}), unix.ENOENT)
+	})
+	if len(left.Mounts) == len(p.Mounts) {
+		return p
+	}
+	now, err := makePlan(&left, p.facts)
+	if err != nil {
+		return p // whose start says why it fails
+	}
+	return now
+}
 
 // standing is what lies at the targets of a plan, in their order.
 func (p *Plan) standing() ([]unix.Stat_t, error) {
