@@ -111,9 +111,12 @@ func (c *coder) guest(t *testing.T) {
 	m := c.now(t)
 	flags := []string{"--allow", modelHost(c.Name), "--secret", c.Name, "--ask-timeout", "60s"}
 	s := c.atTerminal(t, c.insideArgs(t, flags, c.Command(true)...)...)
-	questions := 1
+	questions, most := 1, 2 // about the lent key, and then about the host
+	if c.Prefixed {
+		most = 5 // and about its commands
+	}
 	s.within(patience, prompt)
-	for ; c.Prefixed && questions < 5 && !strings.Contains(s.screen(), "connect to "); questions++ { // about its commands
+	for ; questions < most && !strings.Contains(s.screen(), "connect to "); questions++ {
 		s.say("y")
 		testenv.Until(t, "the next question", func() bool { return strings.Count(s.screen(), prompt) > questions })
 	}
