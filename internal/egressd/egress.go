@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/garbage"
 )
 
 // The descriptors that bawnd egress inherits.
@@ -135,7 +135,7 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 	}
 	select {
 	case <-time.After(settled):
-		debug.FreeOSMemory() // of the start's
+		garbage.Release() // of the start
 	case <-ctx.Done():
 	}
 	return nil
