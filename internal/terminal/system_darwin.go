@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,3 +46,9 @@ func pollOnce(fd int, events int16, wake int, timeout time.Duration) (ready, wok
 
 // hungUp is always true: a terminal that is ready and has no byte has ended.
 func hungUp(int) bool { return true }
+
+// follow has a signal sent to ch until stop is called.
+func follow(ch chan os.Signal, s unix.Signal) (stop func()) {
+	signal.Notify(ch, s)
+	return func() { signal.Stop(ch) }
+}

@@ -198,6 +198,7 @@ func pair() (ours, theirs *os.File, err error) {
 
 // wait reaps the process; its end is the end of the session's network.
 func (r *Relay) wait() {
+	awaitExit(r.process.Process.Pid)
 	err := r.process.Wait()
 	r.failure = errors.Join(egress.ErrGone, err)
 	close(r.done)

@@ -15,3 +15,5 @@ func closeOnExec(fds [2]int) error {
 	}
 	return nil
 }
+
+func awaitExit(int) {}
