@@ -52,3 +52,12 @@ func follow(ch chan os.Signal, s unix.Signal) (stop func()) {
 	signal.Notify(ch, s)
 	return func() { signal.Stop(ch) }
 }
+
+// A waiter waits in select(2), which takes a thread.
+type waiter struct{}
+
+func (waiter) await(fd int, events int16, wake int) (ready, woken bool, err error) {
+	return poll(fd, events, wake, -1)
+}
+
+func (waiter) close() {}
