@@ -45,7 +45,6 @@ var ladder = map[string]place{
 	"internal/shell":      here(1),
 	"internal/sigv4":      here(1),
 	"internal/dotenv":     here(1),
-	"internal/garbage":    here(0),
 	"internal/stack":      here(0),
 	"internal/stdlog":     here(0),
 	"internal/strictjson": here(0),

@@ -12,7 +12,6 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress"
-	"github.com/bawn-dev/bawn/internal/garbage"
 )
 
 // The descriptors that bawnd egress inherits.
@@ -137,7 +136,7 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 	}
 	select {
 	case <-time.After(settled):
-		garbage.Release() // of the start
+		releaseMemory() // of the start
 	case <-ctx.Done():
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
-	"github.com/bawn-dev/bawn/internal/garbage"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
@@ -40,8 +40,8 @@ const SessionVariable = "BAWN_SESSION"
 // lasting is how old a session is that will be there for longer.
 const lasting = 150 * time.Millisecond
 
-// settled is when the memory that the start has used is given back, if it is much:
-// the collector takes longer than most of a start's parts.
+// settled is when the memory that the start has used is given back: the collector would
+// not run for minutes, and takes longer than most of a start's parts.
 const settled = 2 * time.Second
 
 // Run starts the session, or shows it, and returns when it has ended.
@@ -51,7 +51,7 @@ func (l *Launch) Run(e *Env) error {
 	// supervised calls take a quarter longer. At the start and in sessions that
 	// end at once, two processors are of use, and the change stops all threads.
 	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
-	defer time.AfterFunc(settled, garbage.Release).Stop()
+	defer time.AfterFunc(settled, debug.FreeOSMemory).Stop()
 	if l.ordinary() {
 		e.preforked = native.Prefork()
 		defer e.preforked.Abandon()
