@@ -142,7 +142,7 @@ func Launch(path string, s Surroundings) (*Relay, error) {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Passphrase)
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", egress.PassphraseFD, egress.PassphraseAt))
 	}
-	err = cmd.Start()
+	err = startProcess(cmd)
 	theirs.Close()
 	theirSockets.Close()
 	if err != nil {
