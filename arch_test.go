@@ -50,7 +50,7 @@ var ladder = map[string]place{
 	"internal/strictjson": here(0),
 	"internal/stricttoml": here(0),
 	"internal/symlink":    here(1),
-	"internal/terminal":   here(1),
+	"internal/terminal":   here(2),
 	"internal/testenv":    here(1),
 	"proto":               here(1),
 	"web":                 here(1),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +25,8 @@ const maxSockets = 16
 
 // serveEgress is the relay of one session: it ends when bawn closes control.
 func serveEgress(env environ) error {
+	_ = unix.SetNonblock(controlFD, true) // a wait takes a thread otherwise
+	_ = unix.SetNonblock(socketsFD, true)
 	control, sockets := os.NewFile(controlFD, "control"), os.NewFile(socketsFD, "sockets")
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(socketsFD)
@@ -135,7 +136,7 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 	}
 	select {
 	case <-time.After(settled):
-		debug.FreeOSMemory() // of the start's
+		releaseMemory() // of the start
 	case <-ctx.Done():
 	}
 	return nil
@@ -184,8 +185,16 @@ func (s *session) obey(channel *egress.Channel) error {
 // receive waits for the guest's sockets (unix(7), SCM_RIGHTS).
 func receive(from *os.File) ([]*os.File, error) {
 	oob, count := make([]byte, unix.CmsgSpace(4*maxSockets)), make([]byte, 1)
-	_, n, flags, _, err := unix.Recvmsg(int(from.Fd()), count, oob, 0)
+	raw, err := from.SyscallConn()
 	if err != nil {
+		return nil, fmt.Errorf("receive the guest's sockets: %w", err)
+	}
+	n, flags := 0, 0
+	waiting := raw.Read(func(fd uintptr) bool {
+		_, n, flags, _, err = unix.Recvmsg(int(fd), count, oob, 0)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err := errors.Join(waiting, err); err != nil {
 		return nil, fmt.Errorf("receive the guest's sockets: %w", err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:n])

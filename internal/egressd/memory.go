@@ -2,6 +2,7 @@ package egressd
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
@@ -27,4 +28,19 @@ func boundMemory(most uint64) error {
 		return fmt.Errorf("bound the memory of the network process: %w", err)
 	}
 	return nil
+}
+
+// worth is how many bytes a heap has before it is collected for a process that waits.
+// A first collection makes lists of Go's runtime, of which each takes a page or two:
+// half a MiB in all. And from then on the runtime collects every two minutes, whether
+// the process has done anything or not.
+const worth = 5 << 19
+
+// releaseMemory gives memory back that the start has used, if it is much.
+func releaseMemory() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.NumGC > 0 || m.HeapAlloc >= worth {
+		debug.FreeOSMemory()
+	}
 }

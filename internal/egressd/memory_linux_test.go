@@ -39,3 +39,17 @@ func hoard(bounded bool) {
 	}
 	runtime.KeepAlive(all)
 }
+
+var held []byte
+
+// TestReleaseMemory collects what is large.
+func TestReleaseMemory(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	held = make([]byte, worth)
+	held = nil
+	releaseMemory()
+	if runtime.ReadMemStats(&after); after.NumGC == before.NumGC {
+		t.Error("nothing has been collected")
+	}
+}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/bawn-dev/bawn/internal/egress"
@@ -53,12 +53,12 @@ func (s *session) place(ctx context.Context) error {
 // and its future contents.
 type promise struct {
 	file    *os.File
-	content func() ([]byte, error)
+	content func(io.Writer) error
 }
 
 // promise makes one file of the place, for fill to write: through no path, since
 // the place may be gone by then.
-func (s *session) promise(name string, content func() ([]byte, error)) (string, error) {
+func (s *session) promise(name string, content func(io.Writer) error) (string, error) {
 	path := filepath.Join(s.config.Place, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {
@@ -69,13 +69,7 @@ func (s *session) promise(name string, content func() ([]byte, error)) (string, 
 }
 
 // keep writes the file.
-func (p promise) keep() error {
-	data, err := p.content()
-	if err == nil {
-		_, err = p.file.Write(data)
-	}
-	return errors.Join(err, p.file.Close())
-}
+func (p promise) keep() error { return errors.Join(p.content(p.file), p.file.Close()) }
 
 // makePlace makes a directory that nobody else can have made or exchanged: an
 // existing one is refused.
@@ -167,19 +161,20 @@ func (s *session) placeHosts() error {
 
 func (s *session) placeCA() error {
 	where := trust.Place(inGuest + "/trust")
-	roots := sync.OnceValues(func() ([]byte, error) { return systemRoots(s.env, where.Bundles) })
+	roots := func() (*os.File, error) { return systemRoots(s.env, where.Bundles) }
 	if err := os.Mkdir(filepath.Join(s.config.Place, "trust"), 0o755); err != nil {
 		return err
 	}
-	if _, err := s.promise("trust/"+trust.CA, func() ([]byte, error) {
-		extra, err := extraRoots(s.env)
-		return append(s.ca.PEM(), extra...), err
+	if _, err := s.promise("trust/"+trust.CA, func(w io.Writer) error {
+		if _, err := w.Write(s.ca.PEM()); err != nil {
+			return err
+		}
+		return extraRoots(w, s.env)
 	}); err != nil {
 		return err
 	}
-	bundle, err := s.promise("trust/"+trust.Bundle, func() ([]byte, error) {
-		system, err := roots()
-		return s.ca.Bundle(system), err
+	bundle, err := s.promise("trust/"+trust.Bundle, func(w io.Writer) error {
+		return reading(roots, func(system *os.File) error { return s.ca.WriteBundle(w, io.LimitReader(system, maxBundle)) })
 	})
 	if err != nil {
 		return err
@@ -202,7 +197,7 @@ func (s *session) placeCA() error {
 
 // placeJava makes a trust store where a Java is. The variable is for one that
 // does not look where the distributions do: Java remarks on it at each start.
-func (s *session) placeJava(where trust.Placement, roots func() ([]byte, error)) (variable bool, err error) {
+func (s *session) placeJava(where trust.Placement, roots func() (*os.File, error)) (variable bool, err error) {
 	there := slices.ContainsFunc(where.Java, func(p string) bool { _, err := os.Stat(p); return err == nil })
 	variable = s.env.get("JAVA_HOME") != ""
 	if !there && !variable {
@@ -217,12 +212,10 @@ func (s *session) placeJava(where trust.Placement, roots func() ([]byte, error))
 		s.cover(path, target)
 	}
 	s.later = append(s.later, func() error { // it takes longer than all else together, and Java takes longer still to ask
-		return promise{f, func() ([]byte, error) {
-			system, err := roots()
-			if err != nil {
-				return nil, err
-			}
-			return s.ca.JavaTrustStore(system)
+		return promise{f, func(w io.Writer) error {
+			return reading(roots, func(system *os.File) error {
+				return s.ca.WriteJavaTrustStore(w, io.NewSectionReader(system, 0, maxBundle))
+			})
 		}}.keep()
 	})
 	return variable, nil
@@ -236,43 +229,59 @@ func (s *session) setEnv(v trust.Variable) {
 	s.ready.Env = append(s.ready.Env, v.Name+"="+value)
 }
 
-// systemRoots reads the roots that the host trusts.
-func systemRoots(env environ, bundles []string) ([]byte, error) {
+// systemRoots opens the roots that the host trusts. Without any it opens an empty
+// file: such a host trusts nobody, and so does the guest but for us.
+func systemRoots(env environ, bundles []string) (*os.File, error) {
 	if own := env.get("SSL_CERT_FILE"); own != "" {
 		bundles = []string{own}
 	}
 	for _, path := range bundles {
-		info, err := os.Stat(path)
+		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the host's trusted roots: %w", err)
 		}
-		if info.Size() > maxBundle {
-			return nil, fmt.Errorf("the host's trusted roots %q have %d bytes; want at most %d", path, info.Size(), maxBundle)
+		info, err := f.Stat()
+		if err == nil && info.Size() > maxBundle {
+			err = fmt.Errorf("the host's trusted roots %q have %d bytes; want at most %d", path, info.Size(), maxBundle)
 		}
-		return os.ReadFile(path)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	}
-	return nil, nil // a host without roots trusts nobody, and so does the guest but for us
+	return os.Open(os.DevNull)
 }
 
-// extraRoots reads the roots that the human's programs trust besides their own:
+// reading gives f an open file, and closes it.
+func reading(open func() (*os.File, error), f func(*os.File) error) error {
+	file, err := open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(file), file.Close())
+}
+
+// extraRoots writes the roots that the human's programs trust besides their own:
 // those programs are about to be told of another file.
-func extraRoots(env environ) ([]byte, error) {
-	var roots []byte
+func extraRoots(w io.Writer, env environ) error {
 	for _, v := range trust.Place("").Env {
 		path := env.get(v.Name)
 		if !strings.HasSuffix(v.Value, "/"+trust.CA) || path == "" {
 			continue
 		}
-		more, err := systemRoots(nil, []string{path})
-		if err != nil {
-			return nil, err
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
 		}
-		roots = append(append(roots, '\n'), more...)
+		one := func() (*os.File, error) { return systemRoots(nil, []string{path}) }
+		err := reading(one, func(f *os.File) error { _, err := io.Copy(w, io.LimitReader(f, maxBundle)); return err })
+		if err != nil {
+			return err
+		}
 	}
-	return roots, nil
+	return nil
 }
 
 // opens reports whether a host may have to be opened.

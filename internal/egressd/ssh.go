@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -114,17 +115,18 @@ func (s *session) placeSSH() error {
 	return nil
 }
 
-// hostKeys are the keys that the guest's ssh is told of.
-func (s *session) hostKeys() ([]byte, error) {
+// hostKeys writes the keys that the guest's ssh is told of.
+func (s *session) hostKeys(w io.Writer) error {
 	var lines []byte
 	if s.ssh != nil {
 		hosts, err := gitHosts(s.config.Egress.Git)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		lines = s.ssh.server.HostKey.KnownHosts(hosts)
 	}
-	return append(lines, s.agent.knownHosts()...), nil
+	_, err := w.Write(append(lines, s.agent.knownHosts()...))
+	return err
 }
 
 // gitHosts are the hosts of git entries as known_hosts names them.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +46,7 @@ func (t *Terminal) Start() (Mode, error) {
 func (t *Terminal) followSize() {
 	t.resize = make(chan os.Signal, 1)
 	t.resized = make(chan struct{})
-	signal.Notify(t.resize, unix.SIGWINCH)
+	t.unfollow = follow(t.resize, unix.SIGWINCH)
 	t.copySize() // it may have changed since New
 	go func() {
 		defer close(t.resized)

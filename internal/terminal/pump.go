@@ -18,6 +18,7 @@ import (
 type pump struct {
 	wakeRead, wakeWrite *os.File // closing wakeWrite wakes it, for good
 	wakeFD              int
+	waiter              waiter // for its goroutine alone
 	ended               chan struct{}
 	busy                atomic.Bool  // holds bytes that it has read and not yet written
 	moved               atomic.Int64 // bytes written
@@ -35,6 +36,7 @@ func newPump() (*pump, error) {
 func (p *pump) stop() {
 	p.wakeWrite.Close()
 	<-p.ended
+	p.waiter.close()
 	p.wakeRead.Close()
 }
 
@@ -104,7 +106,7 @@ func (p *pump) write(fd int, b []byte) (int, error) {
 // say), or errStopped.
 func (p *pump) wait(fd int, events int16) error {
 	for {
-		ready, woken, err := poll(fd, events, p.wakeFD, -1)
+		ready, woken, err := p.waiter.await(fd, events, p.wakeFD)
 		switch {
 		case err != nil:
 			return err

@@ -4,7 +4,6 @@ package terminal
 
 import (
 	"errors"
-	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -137,7 +136,7 @@ func (t *Terminal) Close() error {
 	t.mode = Closed
 	t.stopKeys()
 	if t.resize != nil {
-		signal.Stop(t.resize)
+		t.unfollow()
 		close(t.resize)
 		<-t.resized
 	}

@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,3 +46,18 @@ func pollOnce(fd int, events int16, wake int, timeout time.Duration) (ready, wok
 
 // hungUp is always true: a terminal that is ready and has no byte has ended.
 func hungUp(int) bool { return true }
+
+// follow has a signal sent to ch until stop is called.
+func follow(ch chan os.Signal, s unix.Signal) (stop func()) {
+	signal.Notify(ch, s)
+	return func() { signal.Stop(ch) }
+}
+
+// A waiter waits in select(2), which takes a thread.
+type waiter struct{}
+
+func (waiter) await(fd int, events int16, wake int) (ready, woken bool, err error) {
+	return poll(fd, events, wake, -1)
+}
+
+func (waiter) close() {}

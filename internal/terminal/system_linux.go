@@ -2,9 +2,13 @@ package terminal
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/sigcatch"
 )
 
 const getTermios = unix.TCGETS
@@ -33,4 +37,13 @@ func hungUp(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	_, err := unix.Poll(fds, 0)
 	return err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
+// follow has a signal sent to ch until stop is called.
+func follow(ch chan os.Signal, s unix.Signal) (stop func()) {
+	if stop, err := sigcatch.Also(s, ch); err == nil {
+		return stop
+	}
+	signal.Notify(ch, s)
+	return func() { signal.Stop(ch) }
 }

@@ -91,18 +91,19 @@ type Terminal struct {
 	slave   *os.File // nil without a terminal
 	in, out *console // the user's terminal; may be one and the same
 
-	mu      sync.Mutex // guards what follows
-	mode    Mode
-	plain   bool   // the user's terminal knows no control sequences
-	tells   bool   // it has told where its cursor is
-	copied  bool   // the guest has the settings that programs in the foreground find
-	started bool   // the relay runs
-	wanted  bool   // Foreground whenever the shell gives us the terminal
-	keys    *pump  // user to guest, in Foreground only
-	pending []byte // keys that were read and not yet handed on
-	screen  *pump  // guest to user
-	resize  chan os.Signal
-	resized chan struct{}
+	mu       sync.Mutex // guards what follows
+	mode     Mode
+	plain    bool   // the user's terminal knows no control sequences
+	tells    bool   // it has told where its cursor is
+	copied   bool   // the guest has the settings that programs in the foreground find
+	started  bool   // the relay runs
+	wanted   bool   // Foreground whenever the shell gives us the terminal
+	keys     *pump  // user to guest, in Foreground only
+	pending  []byte // keys that were read and not yet handed on
+	screen   *pump  // guest to user
+	resize   chan os.Signal
+	resized  chan struct{}
+	unfollow func() // ends resize
 
 	writing sync.Mutex     // held while something is written to the user's terminal; guards what follows
 	split   modes.Splitter // of the guest's output

@@ -1,7 +1,6 @@
 package mitm
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"sync"
@@ -141,12 +141,11 @@ func (ca *CA) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw})
 }
 
-// Bundle returns the system's roots, which are PEM, with ours behind them.
-func (ca *CA) Bundle(system []byte) []byte {
-	system, own := bytes.TrimRight(system, "\n"), ca.PEM()
-	out := append(make([]byte, 0, len(system)+1+len(own)), system...)
-	if len(out) > 0 {
-		out = append(out, '\n')
+// WriteBundle writes the system's roots, which are PEM, with ours behind them.
+func (ca *CA) WriteBundle(w io.Writer, system io.Reader) error {
+	if _, err := io.Copy(w, system); err != nil {
+		return fmt.Errorf("the roots of the system: %w", err)
 	}
-	return append(out, own...)
+	_, err := w.Write(append([]byte{'\n'}, ca.PEM()...)) // their last line may have no end
+	return err
 }

@@ -20,11 +20,7 @@ import (
 // place writes what a guest would find, and returns its environment.
 func (r *rig) place() []string {
 	dir := r.t.TempDir()
-	store, err := r.CA.JavaTrustStore(newCA(r.t).PEM())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{trust.CA: r.CA.PEM(), trust.Bundle: r.CA.Bundle(newCA(r.t).PEM()), trust.JavaStore: store} {
+	for name, data := range map[string][]byte{trust.CA: r.CA.PEM(), trust.Bundle: bundle(r.t, r.CA, newCA(r.t).PEM()), trust.JavaStore: javaStore(r.t, r.CA, newCA(r.t).PEM())} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			r.t.Fatal(err)
 		}
@@ -94,12 +90,8 @@ print(c.getresponse().read().decode())`
 func TestJavaTrustStore(t *testing.T) {
 	testenv.Need(t, "java")
 	r := newRig(t, http.NotFoundHandler(), nil)
-	store, err := r.CA.JavaTrustStore(r.CA.Bundle(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "cacerts")
-	if err := os.WriteFile(file, store, 0o600); err != nil {
+	if err := os.WriteFile(file, javaStore(t, r.CA, bundle(t, r.CA, nil)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), "keytool", "-list", "-keystore", file, "-storepass", "changeit").CombinedOutput()

@@ -1,6 +1,7 @@
 package mitm
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -131,7 +132,7 @@ func TestServerNameMustAgree(t *testing.T) {
 
 func TestBundle(t *testing.T) {
 	system, session := newCA(t), newCA(t)
-	bundle := session.Bundle(system.PEM())
+	bundle := bundle(t, session, bytes.TrimSpace(system.PEM()))
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(bundle) || strings.Count(string(bundle), "BEGIN CERTIFICATE") != 2 || strings.Contains(string(bundle), "PRIVATE") {
 		t.Errorf("bundle %s", bundle)

@@ -142,7 +142,7 @@ func Launch(path string, s Surroundings) (*Relay, error) {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Passphrase)
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", egress.PassphraseFD, egress.PassphraseAt))
 	}
-	err = cmd.Start()
+	err = startProcess(cmd)
 	theirs.Close()
 	theirSockets.Close()
 	if err != nil {
@@ -198,6 +198,7 @@ func pair() (ours, theirs *os.File, err error) {
 
 // wait reaps the process; its end is the end of the session's network.
 func (r *Relay) wait() {
+	awaitExit(r.process.Process.Pid)
 	err := r.process.Wait()
 	r.failure = errors.Join(egress.ErrGone, err)
 	close(r.done)

@@ -3,6 +3,8 @@
 package remote
 
 import (
+	"os/exec"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -15,3 +17,7 @@ func closeOnExec(fds [2]int) error {
 	}
 	return nil
 }
+
+func awaitExit(int) {}
+
+func startProcess(cmd *exec.Cmd) error { return cmd.Start() }

@@ -109,3 +109,45 @@ func TestWhatWasThereComesBack(t *testing.T) {
 	raise(t, syscall.SIGUSR1)
 	next(t, theirs)
 }
+
+// TestAlso catches one more signal beside a catcher's. It stays caught when the catcher
+// ends, and does not come to the next one's channel.
+func TestAlso(t *testing.T) {
+	also := make(chan os.Signal, 1)
+	if _, err := Also(syscall.SIGIO, also); !errors.Is(err, ErrAlone) {
+		t.Errorf("without a catcher: got %v, want ErrAlone", err)
+	}
+	for range 3 {
+		c, err := Catch([]syscall.Signal{syscall.SIGTERM}, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop, err := Also(syscall.SIGIO, also)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Also(syscall.SIGIO, also); !errors.Is(err, ErrBusy) {
+			t.Errorf("second: got %v, want ErrBusy", err)
+		}
+		raise(t, syscall.SIGIO)
+		next(t, also)
+		if err := c.Release(); err != nil {
+			t.Fatal(err)
+		}
+		raise(t, syscall.SIGIO) // would end the process
+		next(t, also)
+		stop()
+		c, err = Catch([]syscall.Signal{syscall.SIGTERM}, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raise(t, syscall.SIGIO) // Go's runtime drops it again
+		raise(t, syscall.SIGTERM)
+		if got := next(t, c.Signals()); got != syscall.SIGTERM || len(also) > 0 {
+			t.Errorf("after stop: got %v, and %d more", got, len(also))
+		}
+		if err := c.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -42,6 +42,12 @@ var shared struct {
 	r    *os.File
 }
 
+// more are the channels of Also. Their lock is never held for long: forward takes it.
+var more struct {
+	sync.Mutex
+	to map[syscall.Signal]chan<- os.Signal
+}
+
 // A Catcher has caught some signals.
 type Catcher struct {
 	ch       chan os.Signal
@@ -124,16 +130,67 @@ func action(s syscall.Signal, now *sigaction) (old sigaction, err error) {
 // forward reads the pipe until endLast writes a zero.
 func (c *Catcher) forward(r *os.File) {
 	defer close(c.done)
-	var b [1]byte
+	var b [512]byte
 	for {
-		if n, err := r.Read(b[:]); err != nil || n == 0 || b[0] == 0 {
+		n, err := r.Read(b[:])
+		if err != nil || n == 0 {
 			return
 		}
-		select {
-		case c.ch <- syscall.Signal(b[0]):
-		default:
+		for _, s := range b[:n] {
+			if s == 0 {
+				return
+			}
+			c.pass(syscall.Signal(s))
 		}
 	}
+}
+
+// pass hands one signal on, or drops it: one that comes late for a channel of Also is
+// not the catcher's.
+func (c *Catcher) pass(s syscall.Signal) {
+	more.Lock()
+	defer more.Unlock()
+	to := more.to[s]
+	if _, mine := c.old[s]; to == nil && mine {
+		to = c.ch
+	}
+	select {
+	case to <- s: // never, where it is nil
+	default:
+	}
+}
+
+// ErrAlone is returned by Also while there is no Catcher.
+var ErrAlone = errors.New("no signals are caught")
+
+// Also catches one more signal, as long as there is a Catcher, and hands it on to ch
+// until stop is called, and not any more then. The first signal that os/signal catches takes two threads,
+// which a session would keep for as long as it lives.
+func Also(s syscall.Signal, ch chan<- os.Signal) (stop func(), err error) {
+	shared.Lock()
+	defer shared.Unlock()
+	more.Lock()
+	defer more.Unlock()
+	switch {
+	case shared.last == nil || shared.last.released:
+		return nil, ErrAlone
+	case more.to[s] != nil:
+		return nil, ErrBusy
+	}
+	one := &Catcher{old: map[syscall.Signal]sigaction{}}
+	if err := one.catch(s); err != nil {
+		return nil, err
+	}
+	if more.to == nil {
+		more.to = map[syscall.Signal]chan<- os.Signal{}
+	}
+	more.to[s] = ch
+	return sync.OnceFunc(func() {
+		more.Lock()
+		defer more.Unlock()
+		delete(more.to, s)
+		_ = one.restore() // it has been set, and so can be again
+	}), nil
 }
 
 // Signals delivers what was caught.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/linux/sigcatch"
 	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -20,6 +21,7 @@ import (
 const (
 	inotifyAfter = "BAWN_TEST_INOTIFY_AFTER"
 	inotifyLeft  = "BAWN_TEST_INOTIFY_LEFT"
+	caught       = "BAWN_TEST_CAUGHT" // is set where signals are caught as bawn run catches them
 )
 
 const enoughLeft = "128 1000"
@@ -27,6 +29,11 @@ const enoughLeft = "128 1000"
 func init() {
 	if d, err := time.ParseDuration(os.Getenv(inotifyAfter)); err == nil {
 		supervise.UntilInotify = d
+	}
+	if os.Getenv(caught) != "" {
+		if _, err := sigcatch.Catch([]syscall.Signal{syscall.SIGUSR2}, 1); err != nil {
+			panic(err)
+		}
 	}
 }
 
@@ -41,6 +48,7 @@ func TestEveryWatcher(t *testing.T) {
 		"inotify":              {inotifyAfter + "=0s", inotifyLeft + "=" + enoughLeft},
 		"inotify takes over":   {inotifyAfter + "=30ms", inotifyLeft + "=" + enoughLeft},
 		"no instance is left":  {inotifyAfter + "=0s", inotifyLeft + "=0 1000"},
+		"signals are caught":   {caught + "=1", inotifyLeft + "=" + enoughLeft},
 		"few watches are left": {inotifyAfter + "=0s", inotifyLeft + "=128 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

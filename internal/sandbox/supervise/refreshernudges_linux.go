@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/sigcatch"
 )
 
 // nudges tell a refresher that something has changed in a directory, by a signal:
@@ -17,6 +19,7 @@ import (
 // looked at.
 type nudges struct {
 	signals chan os.Signal
+	release func() // signals
 	dirs    []int // the watched directories, for as long as it is open
 }
 
@@ -35,7 +38,11 @@ func newNudges() (*nudges, error) {
 		n.forget()
 		return nil, err
 	}
-	signal.Notify(n.signals, unix.SIGIO)
+	var err error
+	if n.release, err = sigcatch.Also(unix.SIGIO, n.signals); err != nil { // nothing else of this process is caught
+		signal.Notify(n.signals, unix.SIGIO)
+		n.release = func() { signal.Stop(n.signals) }
+	}
 	return n, nil
 }
 
@@ -129,6 +136,6 @@ func (n *nudges) forget() {
 // end releases the signal. It may be called for nil.
 func (n *nudges) end() {
 	if n != nil {
-		signal.Stop(n.signals)
+		n.release()
 	}
 }
