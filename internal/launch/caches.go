@@ -83,9 +83,10 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 	if iso.Caches != bawn.CachePrivate {
 		return base, nil
 	}
+	reals := fspath.Reals{}
 	for _, dir := range iso.CacheDirs {
-		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
-		if err != nil {
+		dir := reals.Of(dir) // as the plan finds it
+		if dir == "" {
 			continue
 		}
 		if _, err := sealed.Make(layout.PrivateCache(base, dir)); err != nil {
