@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,7 +27,10 @@ const cachePlacesName = "cache-places"
 // with the last session. A mount needs a directory of the host; a program of the host
 // that found an empty one there would be no worse off without it. In ~/.cache they stay:
 // there they disturb nobody, and to make them for each session takes time.
-type cachePlaces struct{ list, home *os.File }
+type cachePlaces struct {
+	list, home *os.File
+	once       sync.Once // of end
+}
 
 // holdCachePlaces returns nil where the state can't be had: then nothing is made.
 func holdCachePlaces(e *Env) *cachePlaces {
@@ -42,7 +46,7 @@ func holdCachePlaces(e *Env) *cachePlaces {
 	if err == nil {
 		err = shareLock(home)
 	}
-	c := &cachePlaces{list, home}
+	c := &cachePlaces{list: list, home: home}
 	if err != nil {
 		c.close()
 		return nil
@@ -67,7 +71,6 @@ func shareLock(f *os.File) error {
 func (c *cachePlaces) close() {
 	c.list.Close()
 	c.home.Close() // it may be nil
-	c.list = nil
 }
 
 // make makes a directory and those that lead to it. Each that is to be removed is
@@ -100,11 +103,14 @@ func (c *cachePlaces) make(dir string) bool {
 }
 
 // end removes the empty directories, if no other session may have a cache there. It
-// may be called more than once.
+// may be called more than once, and returns when that is done.
 func (c *cachePlaces) end() {
-	if c == nil || c.list == nil {
-		return
+	if c != nil {
+		c.once.Do(c.remove)
 	}
+}
+
+func (c *cachePlaces) remove() {
 	defer c.close()
 	if syscall.Flock(int(c.home.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return
