@@ -52,12 +52,9 @@ func openPlaces(cfg *config.Config) written {
 			names = append(names, m.Path)
 		}
 	}
-	list := make(written, len(names))
+	list, reals := make(written, len(names)), fspath.Reals{}
 	for i, name := range names {
-		list[i].named = name
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			list[i].real = real
-		}
+		list[i].named, list[i].real = name, reals.Of(name)
 	}
 	return list
 }
