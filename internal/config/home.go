@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
@@ -63,7 +64,7 @@ type closer struct {
 	workspace string   // links resolved
 	open      []string // places that are visible, links resolved
 	own       []string // Bawn's own, hidden in any case
-	reals     fspath.Reals
+	reals     links.Resolved
 	other     []*protect.Entry // hidden or opened by another table: credentials, and what agents keep
 	hidden    []string
 }
@@ -73,7 +74,7 @@ type closer struct {
 // agent keeps. A home that is itself the workspace, or lies in it, stays open.
 func (st *state) closeHome() {
 	st.shut = nil
-	reals := fspath.Reals{}
+	reals := links.Resolved{}
 	home, workspace := reals.Or(st.paths.home), reals.Or(st.paths.workspace)
 	if home == "/" || fspath.Below(home, workspace) {
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 )
 
 // engineEnviron is the environment in which engines are found: PATH without the
@@ -52,7 +53,7 @@ func openPlaces(cfg *config.Config) written {
 			names = append(names, m.Path)
 		}
 	}
-	list, reals := make(written, len(names)), fspath.Reals{}
+	list, reals := make(written, len(names)), links.Resolved{}
 	for i, name := range names {
 		list[i].named, list[i].real = name, reals.Of(name)
 	}

@@ -1,16 +1,16 @@
-package fspath_test
+package links_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 )
 
-// TestReals compares with filepath.EvalSymlinks, for links in every part of a path, and
+// TestResolved compares with filepath.EvalSymlinks, for links in every part of a path, and
 // shows that a directory is looked at once.
-func TestReals(t *testing.T) {
+func TestResolved(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "a/b"), 0o700); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestReals(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reals := fspath.Reals{}
+	reals := links.Resolved{}
 	for _, name := range []string{
 		"a/b", "to-a/b", "to-a/up/to-a/b/abs/b", "a/up/a/../to-a", "file", "file/x", "file-below", "gone", "gone/x", "loop/x",
 		"missing", "missing/a", "to-a/missing", "a//b", "",

@@ -1,4 +1,5 @@
-package fspath
+// Package links resolves the symbolic links of many paths at one moment.
+package links
 
 import (
 	"io/fs"
@@ -6,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// Reals resolves the links of many paths, and looks at each directory on the way once.
+// Resolved resolves the links of many paths, and looks at each directory on the way once.
 // It answers later questions with what it has found then, so it is for one moment only.
-type Reals map[string]string
+type Resolved map[string]string
 
 // Of returns where a path leads, as filepath.EvalSymlinks. It is empty where that errs.
-func (r Reals) Of(p string) string {
+func (r Resolved) Of(p string) string {
 	to, known := r[p]
 	if !known {
 		to = r.look(p)
@@ -21,14 +22,14 @@ func (r Reals) Of(p string) string {
 }
 
 // Or is Of, and the path itself where that is empty.
-func (r Reals) Or(p string) string {
+func (r Resolved) Or(p string) string {
 	if to := r.Of(p); to != "" {
 		return to
 	}
 	return p
 }
 
-func (r Reals) look(p string) string {
+func (r Resolved) look(p string) string {
 	if !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" {
 		return resolved(p)
 	}
