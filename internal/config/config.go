@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 )
 
 // ManagedFile is the configuration of who manages the machine.
@@ -214,12 +215,9 @@ func (in Inputs) own() []string {
 	cache := filepath.Join(xdg(in.XDGCacheHome, in.Home, ".cache"), "bawn") // probe results, and sessions' private caches
 	list := []string{filepath.Dir(ManagedFile), user, in.State(), cache, filepath.Join(user, "config.toml"), filepath.Join(user, "policy.toml")}
 	manifests, _ := filepath.Glob(filepath.Join(user, "plugins", "*")) // the pattern is a good one
+	reals := links.Resolved{}
 	for _, p := range append(list, manifests...) {
-		real, err := filepath.EvalSymlinks(p)
-		if err != nil { // not there
-			real = p
-		}
-		for _, p := range []string{p, real} {
+		for _, p := range []string{p, reals.Or(p)} {
 			if !slices.ContainsFunc(own, func(o string) bool { return fspath.Below(p, o) }) {
 				own = append(own, p)
 			}

@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
@@ -64,6 +64,8 @@ type closer struct {
 	workspace string   // links resolved
 	open      []string // places that are visible, links resolved
 	own       []string // Bawn's own, hidden in any case
+	reals     links.Resolved
+	other     []*protect.Entry // hidden or opened by another table: credentials, and what agents keep
 	hidden    []string
 }
 
@@ -72,20 +74,21 @@ type closer struct {
 // agent keeps. A home that is itself the workspace, or lies in it, stays open.
 func (st *state) closeHome() {
 	st.shut = nil
-	home := real(st.paths.home)
-	if home == "/" || fspath.Below(home, real(st.paths.workspace)) {
+	reals := links.Resolved{}
+	home, workspace := reals.Or(st.paths.home), reals.Or(st.paths.workspace)
+	if home == "/" || fspath.Below(home, workspace) {
 		return
 	}
-	c := closer{table: shownOfHome(), home: home, workspace: real(st.paths.workspace), own: st.paths.own}
-	c.open = slices.Concat(each(slices.Clone(st.paths.tools), real), each(st.list("cache_dirs"), real), c.repositories())
+	c := closer{table: shownOfHome(), home: home, workspace: workspace, own: st.paths.own, reals: reals, other: protect.Hidden("")}
+	c.open = slices.Concat(each(slices.Clone(st.paths.tools), reals.Or), each(st.list("cache_dirs"), reals.Or), c.repositories())
 	for path, r := range st.reaches {
 		if r.access > bawn.Hidden && (r.at.Layer >= st.closedBy || r.at.ofAgent() || path == st.paths.workspace) {
-			c.open = append(c.open, real(path))
+			c.open = append(c.open, reals.Or(path))
 		}
 	}
 	for _, n := range st.narrowed { // a project makes read-only what was writable
 		if n.access > bawn.Hidden {
-			c.open = append(c.open, real(n.path))
+			c.open = append(c.open, reals.Or(n.path))
 		}
 	}
 	c.linked("")
@@ -115,7 +118,7 @@ func (c *closer) linked(dir string) {
 			c.linked(below)
 		}
 		if e.Type() == fs.ModeSymlink && (deeper || c.table.has(dir, e.Name())) {
-			if target := real(path.Join(c.home, below)); !fspath.Below(c.home, target) {
+			if target := c.reals.Or(path.Join(c.home, below)); !fspath.Below(c.home, target) {
 				c.open = append(c.open, target)
 			}
 		}
@@ -151,7 +154,7 @@ func (c *closer) name(below string, kind fs.FileMode) {
 	switch {
 	case deeper:
 		c.dir(below)
-	case kind == fs.ModeSymlink || itself(below) || c.isOpen(at):
+	case kind == fs.ModeSymlink || c.itself(below) || c.isOpen(at):
 	case slices.ContainsFunc(c.own, func(own string) bool { return fspath.Below(at, own) }):
 	case slices.ContainsFunc(c.open, func(o string) bool { return fspath.Below(o, at) }):
 		c.dir(below)
@@ -164,24 +167,15 @@ func (c *closer) isOpen(at string) bool {
 	return slices.ContainsFunc(c.open, func(o string) bool { return fspath.Below(at, o) })
 }
 
-// itself reports whether a place is hidden or opened by another table: credentials, and
-// what agents keep.
-func itself(below string) bool {
-	return slices.ContainsFunc(protect.Hidden(""), func(e *protect.Entry) bool { return fspath.Below("/"+below, "/"+e.Path()) })
+// itself reports whether another table decides on a place.
+func (c *closer) itself(below string) bool {
+	return slices.ContainsFunc(c.other, func(e *protect.Entry) bool { return fspath.Below("/"+below, "/"+e.Path()) })
 }
 
 // literal is a path in which no character stands for others: such names are hidden with
 // all that look like them.
 func literal(name string) string {
 	return strings.NewReplacer("*", "?", "[", "?", "]", "?", "{", "?", "}", "?", "\\", "?").Replace(name)
-}
-
-// real resolves the links of a path that exists.
-func real(p string) string {
-	if to, err := filepath.EvalSymlinks(p); err == nil {
-		return to
-	}
-	return p
 }
 
 // tools are the directories below the home that hold programs and their files: the

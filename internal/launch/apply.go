@@ -143,6 +143,10 @@ func (p *Planned) replan(abandon func()) (err error) {
 // wait runs the guest, and says how the session ended.
 func (p *Planned) wait() error {
 	e, s := p.env, p.Session
+	s.OnEnd = func() {
+		go p.caches.end() // Discard waits for it
+		p.checkpoints.guestEnded()
+	}
 	result, err := runner.Run(e.Life(), *s)
 	p.checkpoints.guestEnded()
 	p.Discard()

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/settings"
 )
 
@@ -23,8 +25,12 @@ const cachePlacesName = "cache-places"
 
 // cachePlaces makes directories on which private caches are mounted, and removes them
 // with the last session. A mount needs a directory of the host; a program of the host
-// that found an empty one there would be no worse off without it.
-type cachePlaces struct{ list, home *os.File }
+// that found an empty one there would be no worse off without it. In ~/.cache they stay:
+// there they disturb nobody, and to make them for each session takes time.
+type cachePlaces struct {
+	list, home *os.File
+	once       sync.Once // of end
+}
 
 // holdCachePlaces returns nil where the state can't be had: then nothing is made.
 func holdCachePlaces(e *Env) *cachePlaces {
@@ -40,7 +46,7 @@ func holdCachePlaces(e *Env) *cachePlaces {
 	if err == nil {
 		err = shareLock(home)
 	}
-	c := &cachePlaces{list, home}
+	c := &cachePlaces{list: list, home: home}
 	if err != nil {
 		c.close()
 		return nil
@@ -65,24 +71,27 @@ func shareLock(f *os.File) error {
 func (c *cachePlaces) close() {
 	c.list.Close()
 	c.home.Close() // it may be nil
-	c.list = nil
 }
 
-// make makes a directory and those that lead to it. Each is recorded before, so that
-// a killed session leaves none forever.
+// make makes a directory and those that lead to it. Each that is to be removed is
+// recorded before, so that a killed session leaves none forever.
 func (c *cachePlaces) make(dir string) bool {
 	if c == nil {
 		return false
 	}
 	var missing []string
+	var recorded strings.Builder
 	for p := dir; ; p = filepath.Dir(p) {
 		if _, err := os.Lstat(p); err == nil || p == "/" {
 			break
 		}
 		missing = append(missing, p)
+		if !fspath.Below(p, filepath.Join(c.home.Name(), ".cache")) {
+			recorded.WriteString(p + "\x00")
+		}
 	}
 	slices.Reverse(missing)
-	if _, err := io.WriteString(c.list, strings.Join(missing, "\x00")+"\x00"); err != nil {
+	if _, err := io.WriteString(c.list, recorded.String()); err != nil {
 		return false
 	}
 	for _, p := range missing {
@@ -94,11 +103,14 @@ func (c *cachePlaces) make(dir string) bool {
 }
 
 // end removes the empty directories, if no other session may have a cache there. It
-// may be called more than once.
+// may be called more than once, and returns when that is done.
 func (c *cachePlaces) end() {
-	if c == nil || c.list == nil {
-		return
+	if c != nil {
+		c.once.Do(c.remove)
 	}
+}
+
+func (c *cachePlaces) remove() {
 	defer c.close()
 	if syscall.Flock(int(c.home.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return
@@ -107,7 +119,7 @@ func (c *cachePlaces) end() {
 	if err != nil || len(text) == 0 {
 		return
 	}
-	dirs := strings.Split(string(text), "\x00")
+	dirs := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // what is deeper first
 	for _, dir := range dirs {
 		_ = syscall.Rmdir(dir) // it fails where the host has put something there

@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/settings"
@@ -83,9 +84,10 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 	if iso.Caches != bawn.CachePrivate {
 		return base, nil
 	}
+	reals := links.Resolved{}
 	for _, dir := range iso.CacheDirs {
-		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
-		if err != nil {
+		dir := reals.Of(dir) // as the plan finds it
+		if dir == "" {
 			continue
 		}
 		if _, err := sealed.Make(layout.PrivateCache(base, dir)); err != nil {

@@ -77,6 +77,24 @@ func TestCachesOfInstalledPrograms(t *testing.T) {
 	}
 }
 
+// TestCachePlacesOfCache: what is made in ~/.cache stays, with the directory itself, and
+// nothing else does.
+func TestCachePlacesOfCache(t *testing.T) {
+	home := t.TempDir()
+	places := holdCachePlaces(&Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + t.TempDir()}}})
+	for _, dir := range []string{".cache/a/b", ".cached", ".x/.cache"} {
+		if !places.make(filepath.Join(home, dir)) {
+			t.Fatalf("%q is not made", dir)
+		}
+	}
+	places.end()
+	for dir, want := range map[string]bool{".cache/a/b": true, ".cached": false, ".x": false} {
+		if _, err := os.Stat(filepath.Join(home, dir)); (err == nil) != want {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+}
+
 // TestCachePlacesOfTheKilled: what a session that was killed has made is removed by
 // the next, unless the host has put something there.
 func TestCachePlacesOfTheKilled(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/fspath/links"
 )
 
 // engineEnviron is the environment in which engines are found: PATH without the
@@ -52,12 +53,9 @@ func openPlaces(cfg *config.Config) written {
 			names = append(names, m.Path)
 		}
 	}
-	list := make(written, len(names))
+	list, reals := make(written, len(names)), links.Resolved{}
 	for i, name := range names {
-		list[i].named = name
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			list[i].real = real
-		}
+		list[i].named, list[i].real = name, reals.Of(name)
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -23,6 +24,11 @@ func Inside(e *Env) string {
 	if id := e.Getenv(SessionVariable); id != "" {
 		return "session " + id
 	}
+	return belowBawn()
+}
+
+// belowBawn is Inside by what the kernel says, which stays as it is.
+var belowBawn = sync.OnceValue(func() string {
 	if name, err := os.ReadFile(firstName); os.Getpid() == 1 || err != nil || string(name) != "bawn\n" {
 		return ""
 	}
@@ -30,7 +36,7 @@ func Inside(e *Env) string {
 		return ""
 	}
 	return "a session"
-}
+})
 
 // HiddenState reports whether err may come of a file that a guest does not
 // have.

@@ -4,6 +4,7 @@ package runner
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -52,5 +53,29 @@ func TestNothingIsMadeBeforeItIsPlaced(t *testing.T) {
 	split := Session{Split: &Split{Network: &ending{err: errFull}}, Network: &ending{}}
 	if err := split.awaitPlaces(); !errors.Is(err, errFull) {
 		t.Errorf("of the zone of commands: %v", err)
+	}
+}
+
+// A leaving guest says in which order things end.
+type leaving struct {
+	sandbox.Guest
+	order *[]string
+}
+
+func (g leaving) Close() error { *g.order = append(*g.order, "guest"); return nil }
+
+// OnEnd comes after the guest, and without it: a session that made no guest has no end.
+func TestOnEndComesAfterTheGuest(t *testing.T) {
+	for want, made := range map[string]func(order *[]string) sandbox.Guest{
+		"guest, told": func(order *[]string) sandbox.Guest { return leaving{order: order} },
+		"":            func(*[]string) sandbox.Guest { return nil },
+	} {
+		var order []string
+		s := &Session{OnEnd: func() { order = append(order, "told") }}
+		w := &watch{session: s, guest: made(&order), shut: func() {}}
+		w.end()
+		if got := strings.Join(order, ", "); got != want {
+			t.Errorf("the end is %q; want %q", got, want)
+		}
 	}
 }

@@ -89,6 +89,9 @@ type Session struct {
 	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()
+	// OnEnd is called once no process of the guest is left and its output is written,
+	// while the network still ends; nil for nobody.
+	OnEnd func()
 	// Watched reports when somebody comes to the terminal, and when the last one
 	// has left; it starts without anybody. nil is for a terminal that has its
 	// human.
@@ -316,6 +319,9 @@ func (w *watch) end() {
 	}
 	w.execution.close()
 	w.outputs.close()
+	if w.guest != nil && w.session.OnEnd != nil {
+		w.session.OnEnd()
+	}
 	network.Wait()
 	if w.tty != nil {
 		w.tty.Close()

@@ -3,7 +3,9 @@ package sealed
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +34,47 @@ func Open(dir string) (*os.File, error) {
 	if helperErr != nil {
 		return nil, &os.PathError{Op: "open", Path: inside, Err: errors.Join(err, helperErr)}
 	}
-	return f, nil
+	return f[0], nil
+}
+
+// together is how many directories one process opens at most.
+const together = 16
+
+// Ahead opens the sealed directories on the way to paths, as many as it can in one
+// process. Until done is called, Open and Reach find them open. What Ahead can't open
+// they open for themselves, and say why that fails.
+func Ahead(paths []string) (done func()) {
+	seals := map[string]bool{}
+	for _, p := range paths {
+		dir, _, ok := Split(p)
+		if _, open := made.Load(dir); ok && !open && isSealed(dir) && unix.Access(Inside(dir), unix.F_OK) == unix.EACCES {
+			seals[dir] = true
+		}
+	}
+	held := map[string]*os.File{}
+	for dirs := range slices.Chunk(slices.Sorted(maps.Keys(seals)), together) {
+		within := make([]string, len(dirs))
+		for i, dir := range dirs {
+			within[i] = Inside(dir)
+		}
+		files, err := openApart(within...)
+		if err != nil {
+			continue
+		}
+		for i, f := range files {
+			if _, open := made.LoadOrStore(dirs[i], f); open {
+				f.Close()
+			} else {
+				held[dirs[i]] = f
+			}
+		}
+	}
+	return func() {
+		for dir, f := range held {
+			made.CompareAndDelete(dir, f)
+			f.Close()
+		}
+	}
 }
 
 // reopen opens a directory once more.
@@ -82,12 +124,12 @@ func isSealed(dir string) bool {
 	return err == nil && fi.IsDir() && fi.Mode().Perm() == 0
 }
 
-// openApart opens inside in a process that has every capability over the
+// openApart opens directories in a process that has every capability over the
 // caller's own files and nothing else, and ends as soon as it has handed the
-// directory over.
-func openApart(inside string) (*os.File, error) {
+// directories over: all of them, or none. They are at most as many as together.
+func openApart(inside ...string) ([]*os.File, error) {
 	p := &rawproc.Program{}
-	file, tree := p.NewSlot(), p.NewSlot()
+	file := p.NewSlot()
 	p.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	for _, m := range []struct{ file, text string }{
 		{"/proc/self/setgroups", "deny"},
@@ -98,8 +140,13 @@ func openApart(inside string) (*os.File, error) {
 		p.Call("write "+m.file, unix.SYS_WRITE, file, []byte(m.text), len(m.text))
 		p.Call("close "+m.file, unix.SYS_CLOSE, file)
 	}
-	p.Call("open the sealed directory", unix.SYS_OPENAT, unix.AT_FDCWD, inside, openFlags).Into(tree)
-	child, err := rawproc.Begin(rawproc.Config{Namespaces: unix.CLONE_NEWUSER, Program: p, Ready: []rawproc.Slot{tree}, Alone: true})
+	var trees []rawproc.Slot
+	for _, dir := range inside {
+		tree := p.NewSlot()
+		p.Call("open the sealed directory", unix.SYS_OPENAT, unix.AT_FDCWD, dir, openFlags).Into(tree)
+		trees = append(trees, tree)
+	}
+	child, err := rawproc.Begin(rawproc.Config{Namespaces: unix.CLONE_NEWUSER, Program: p, Ready: trees, Alone: true})
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +154,16 @@ func openApart(inside string) (*os.File, error) {
 	if err := child.Wait(); err != nil {
 		return nil, err
 	}
-	fd, err := unix.FcntlInt(child.Ready()[0].Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, err
+	files := make([]*os.File, 0, len(inside))
+	for i, f := range child.Ready() {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, os.NewFile(uintptr(fd), inside[i]))
 	}
-	return os.NewFile(uintptr(fd), inside), nil
+	return files, nil
 }

@@ -71,7 +71,7 @@ func Create(dir string) (_ *os.File, err error) {
 	return f, nil
 }
 
-// made has the guests' directories that this process has created, by their sealed
+// made has the guests' directories that this process has created or opened ahead, by their sealed
 // directories. As long as one is open, Open needs no process of its own for it.
 var made sync.Map
 

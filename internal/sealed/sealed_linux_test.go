@@ -2,10 +2,12 @@ package sealed
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -343,5 +345,53 @@ func TestCreated(t *testing.T) {
 	}
 	if _, kept := made.Load(dir); kept {
 		t.Error("a removed directory is still known")
+	}
+}
+
+// TestAhead: Ahead opens more directories than one process hands over, until it is done,
+// and no path that is not sealed. What Ahead holds is the directory behind the seal.
+func TestAhead(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	plain := filepath.Join(base, "plain/inside")
+	if err := os.MkdirAll(plain, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{plain, filepath.Join(base, "missing/inside"), base, ""}
+	var seals []string
+	for i := range together + 2 {
+		seal := filepath.Join(base, fmt.Sprint("seal", i))
+		if _, err := Make(seal); err != nil {
+			t.Fatal(err)
+		}
+		seals = append(seals, seal)
+		paths = append(paths, Inside(seal), Inside(seal)+"/below")
+	}
+	kept := func() (list []string) {
+		made.Range(func(dir, _ any) bool { list = append(list, dir.(string)); return true })
+		slices.Sort(list)
+		return list
+	}
+	slices.Sort(seals)
+	before := kept()
+	done := Ahead(paths)
+	if got := kept(); !slices.Equal(got, seals) {
+		t.Errorf("open ahead: %q; want %q", got, seals)
+	}
+	for _, seal := range seals {
+		f, err := Reach(Inside(seal))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := os.Readlink(Path(f)); err != nil || at != Inside(seal) {
+			t.Errorf("%q is %q, %v", seal, at, err)
+		}
+		f.Close()
+	}
+	done()
+	if got := kept(); len(before) > 0 || len(got) > 0 {
+		t.Errorf("open before: %q; and after the end: %q", before, got)
 	}
 }

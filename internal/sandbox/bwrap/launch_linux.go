@@ -181,6 +181,11 @@ func (r *process) end() (err error) {
 // open opens what bwrap is to mount, and errs where a place is not the one that
 // the plan saw, or a target is not there.
 func (p *Plan) open() (files []*os.File, err error) {
+	paths := make([]string, len(p.sources))
+	for i, s := range p.sources {
+		paths[i] = s.path
+	}
+	defer sealed.Ahead(paths)()
 	for _, s := range p.sources {
 		f, err := s.open()
 		if err != nil {

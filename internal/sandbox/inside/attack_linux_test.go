@@ -100,14 +100,23 @@ func TestExecutorBeforeTheSetup(t *testing.T) {
 }
 
 // TestEveryThreadIsRestricted looks at all threads of the first process and at a
-// command, from outside.
+// command, from outside, also where the program was started without new privileges.
 func TestEveryThreadIsRestricted(t *testing.T) {
 	free := bare("/")
 	free.Filter, free.KeepCapabilities = FilterNone, true
 	if l := start(t, free); !strings.Contains(l.shell(t, "cat /proc/self/status", true), "CapEff:\t0000000000241100") {
 		t.Error("the control run had no capabilities to lose")
 	}
-	l := start(t, bare("/"))
+	for _, role := range []string{roleEngine, roleBwrap} {
+		t.Run(role, func(t *testing.T) {
+			testenv.Need(t, "userns")
+			allRestricted(t, launchAs(t, namespaces(), role).start(t, bare("/")))
+		})
+	}
+}
+
+func allRestricted(t *testing.T, l *lab) {
+	t.Helper()
 	for range 8 { // new threads come
 		l.shell(t, "true", true)
 	}

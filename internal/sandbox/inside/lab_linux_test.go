@@ -3,6 +3,7 @@ package inside
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,7 @@ import (
 const (
 	roleInside  = "be-the-first-process"
 	roleEngine  = "be-the-engine" // what bwrap or a container engine does before
+	roleBwrap   = "be-bwrap"      // the same, after giving up new privileges
 	roleHost    = "be-the-host"
 	roleAttempt = "attempt"
 )
@@ -37,6 +39,9 @@ func TestMain(m *testing.M) {
 			unix.Exit(Main(os.Args[2:], os.Stdin)) // os.Exit takes a second with the race detector
 		case roleEngine:
 			unix.Exit(failed(engine(os.Args[2:])))
+		case roleBwrap:
+			runtime.LockOSThread()
+			unix.Exit(failed(errors.Join(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), engine(os.Args[2:]))))
 		case roleHost:
 			unix.Exit(failed(host()))
 		case roleAttempt:

@@ -80,12 +80,8 @@ func (s *Setup) restrict() (listener *os.File, err error) {
 	if s.KeepCapabilities {
 		return nil, nil
 	}
-	switch errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno {
-	case 0:
-	case unix.ENOTSUP: // syscall.AllThreadsSyscall
-		return nil, step("give up new privileges", fmt.Errorf("this bawn is linked with a C library, whose threads it can't restrict (%w); build it with CGO_ENABLED=0", errno))
-	default:
-		return nil, step("give up new privileges", errno)
+	if err := giveUpPrivileges(); err != nil {
+		return nil, err
 	}
 	if err := restrictByLandlock(s.Landlock); err != nil {
 		return nil, err
@@ -115,8 +111,24 @@ func (s *Setup) limits() []executor.Rlimit {
 	return list
 }
 
+// giveUpPrivileges takes new privileges from every thread. Where the program was started
+// without them, as by bwrap, all threads are: they begin with what their maker has.
+func giveUpPrivileges() error {
+	if given, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && given == 1 {
+		return nil
+	}
+	switch errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno {
+	case 0:
+		return nil
+	case unix.ENOTSUP: // syscall.AllThreadsSyscall
+		return step("give up new privileges", fmt.Errorf("this bawn is linked with a C library, whose threads it can't restrict (%w); build it with CGO_ENABLED=0", errno))
+	default:
+		return step("give up new privileges", errno)
+	}
+}
+
 // everyThread does a system call on every thread of the process, of which there
-// are some before main begins.
+// are some before main begins. It waits until each of them has run.
 func everyThread(nr, a, b, c uintptr) syscall.Errno {
 	_, _, errno := syscall.AllThreadsSyscall6(nr, a, b, c, 0, 0, 0)
 	return errno

@@ -33,8 +33,11 @@ func Start(ctx context.Context, conn *os.File, s Setup) (*Guest, error) {
 		return nil, err
 	}
 	g := newGuest(s)
+	issuer := make(chan *ticket.Issuer, 1)
+	go func() { issuer <- ticket.NewIssuer(time.Now) }() // a millisecond, while the first process starts
 	err = g.setUp(ctx, conn)
 	if err == nil {
+		g.issuer = <-issuer
 		err = g.greet(ctx, conn)
 	} else {
 		err = errors.Join(err, conn.Close())
@@ -167,7 +170,6 @@ func (g *Guest) greet(ctx context.Context, file *os.File) error {
 		return errors.Join(err, file.Close())
 	}
 	g.client = client
-	g.issuer = ticket.NewIssuer(time.Now)
 	g.Ready, err = client.Start(ctx, executor.Start{Keys: g.issuer.Keys(), Session: g.setup.Session, Plan: g.setup.Plan})
 	if err != nil {
 		return fmt.Errorf("start the executor: %w", err)

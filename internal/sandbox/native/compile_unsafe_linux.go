@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -26,9 +27,10 @@ const staging = "/proc"
 type program struct {
 	kernel.Steps
 	namespaces uintptr
-	root       rawproc.Slot   // O_PATH of the guest's root, for the supervisor
-	listener   rawproc.Slot   // of the seccomp filter, for the supervisor
-	spaces     []rawproc.Slot // the mount namespace, for the refresher
+	root       rawproc.Slot    // O_PATH of the guest's root, for the supervisor
+	listener   rawproc.Slot    // of the seccomp filter, for the supervisor
+	spaces     []rawproc.Slot  // the mount namespace, for the refresher
+	made       map[string]bool // directories for targets of mounts, where nothing is mounted over them
 }
 
 var cloneFlags = map[string]uintptr{
@@ -102,7 +104,7 @@ func (c *program) ready() []rawproc.Slot {
 }
 
 func newProgram() *program {
-	c := &program{Steps: kernel.NewSteps()}
+	c := &program{Steps: kernel.NewSteps(), made: map[string]bool{}}
 	c.root, c.listener = c.NewSlot(), c.NewSlot()
 	return c
 }
@@ -132,6 +134,7 @@ func at(target string) string {
 
 func (c *program) mount(m layout.Mount) {
 	c.makeTargets(m)
+	maps.DeleteFunc(c.made, func(p string, _ bool) bool { return layout.Below(p, m.Target) })
 	switch m.Kind {
 	case layout.KindRoot, layout.KindBind, layout.KindBindRO, layout.KindPool:
 		c.bind(m)
@@ -171,8 +174,9 @@ func (c *program) makeTargets(m layout.Mount) {
 	for i, p := range m.Make {
 		if m.File && i == len(m.Make)-1 || m.Kind == layout.KindHide && i == len(m.Make)-1 {
 			c.Call("create "+p, unix.SYS_MKNODAT, unix.AT_FDCWD, at(p), unix.S_IFREG|0o644, 0).Ignoring(unix.EEXIST)
-		} else {
+		} else if !c.made[p] {
 			c.Call("mkdir "+p, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(p), 0o755).Ignoring(unix.EEXIST)
+			c.made[p] = true
 		}
 	}
 }

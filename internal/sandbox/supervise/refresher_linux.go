@@ -47,7 +47,7 @@ type refresher struct {
 	events  *os.File            // inotify
 	inotify int                 // its descriptor
 	dirs    map[string]int      // O_PATH of directories, in the guest, by path
-	absent  map[string]bool     // directories that one place at least did not find
+	absent  map[string]error    // why one place at least did not find a directory
 	names   map[string][]string // which names count, by directory
 	watched map[int32][]string  // directories by watch
 	ends    map[string]bool     // where places are, links resolved
@@ -158,7 +158,7 @@ func (k *refresher) forget() {
 	for _, fd := range k.dirs {
 		unix.Close(fd)
 	}
-	k.dirs, k.absent, k.names, k.watched = map[string]int{}, map[string]bool{}, map[string][]string{}, map[int32][]string{}
+	k.dirs, k.absent, k.names, k.watched = map[string]int{}, map[string]error{}, map[string][]string{}, map[int32][]string{}
 	k.ends, k.through = map[string]bool{}, map[string]bool{}
 }
 
@@ -209,6 +209,9 @@ func (k *refresher) lookOnce() error {
 		return err
 	}
 	for _, p := range k.places {
+		if k.stop.Load() { // no place is kept any longer
+			return nil
+		}
 		if err := k.place(p); err != nil && !k.stop.Load() {
 			return err
 		}
@@ -293,10 +296,13 @@ func (k *refresher) approach(p string) (dir int, err error) {
 }
 
 // dir opens a directory of the guest, following no link; its parent has been
-// opened before.
+// opened before. What one place did not find is not looked for again.
 func (k *refresher) dir(p string) (int, error) {
 	if fd, ok := k.dirs[p]; ok {
 		return fd, nil
+	}
+	if k.absent[p] == unix.ENOENT { // if it comes now, that is told: its parent is watched
+		return -1, unix.ENOENT
 	}
 	in, name := k.root, "."
 	if p != "/" {
@@ -304,7 +310,7 @@ func (k *refresher) dir(p string) (int, error) {
 	}
 	fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		k.absent[p] = true
+		k.absent[p] = err
 		return fd, err
 	}
 	k.dirs[p] = fd

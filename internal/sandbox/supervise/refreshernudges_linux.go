@@ -116,7 +116,7 @@ func (k *refresher) same(dir int, name, p string) bool {
 	var now, was unix.Stat_t
 	err := unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	fd, open := k.dirs[p]
-	if !open || k.absent[p] {
+	if !open || k.absent[p] != nil {
 		return err == unix.ENOENT || err == unix.EACCES
 	}
 	return err == nil && unix.Fstat(fd, &was) == nil && now.Dev == was.Dev && now.Ino == was.Ino
