@@ -6,6 +6,13 @@ import "fmt"
 // session's own.
 const WhyCopy = "copy of the workspace: its changes wait for \"bawn apply\""
 
+// Where the parts of the overlay are in a guest while it is mounted: the layer, and on a
+// name in it the workspace.
+const (
+	CopyPlace = "/dev/shm"
+	CopyLower = "lower"
+)
+
 // isCopied reports whether a place is the workspace of a session on a copy, or in it.
 func (b *builder) isCopied(f File) bool {
 	return b.req.Copy != "" && (f.Real == b.root || Below(f.Real, b.root))
