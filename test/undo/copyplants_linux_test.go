@@ -38,16 +38,19 @@ func written(name string) string {
 	return fmt.Sprintf("mkdir -p '%s' && echo x >'%s'\n", filepath.Dir(name), name)
 }
 
-// onCopies has fn run once for each provider that has copies. Native is the representative.
+// onCopies has fn run once for each provider that has copies, with the words that run a
+// command on copy p. Native is the representative.
 func onCopies(t *testing.T, fn func(t *testing.T, r *account, run string)) {
-	for _, provider := range []string{"native", "bwrap"} {
+	for _, provider := range []string{"native", "bwrap", "gvisor"} {
 		t.Run(provider, func(t *testing.T) {
-			testenv.ByUser(t)
 			if provider != "native" {
 				testenv.Whole(t)
 			}
-			testenv.Need(t, providers[provider]...)
-			r := newAccount(t, "userns", "landlock", "seccomp", "notify")
+			if !slices.Contains(providers[provider], "root") {
+				testenv.ByUser(t)
+			}
+			r := newAccount(t, append([]string{"userns", "landlock", "seccomp", "notify"}, providers[provider]...)...)
+			r.on(t, provider)
 			fn(t, r, "bawn run -q --copy --name p --net none --provider "+provider+" -- ")
 		})
 	}

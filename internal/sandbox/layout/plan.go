@@ -67,8 +67,8 @@ func (p *Plan) Provider() string {
 	return NativeName
 }
 
-// Layout is the plan, by the host's paths, also of a provider whose own plan holds it.
-func (p *Plan) Layout() *Plan { return p }
+// OnHost is the plan by the host's paths, also of a provider whose own plan holds it.
+func (p *Plan) OnHost() *Plan { return p }
 
 // Partly lists the attributes enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.InPart }
