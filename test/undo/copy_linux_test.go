@@ -65,7 +65,7 @@ func contents(t *testing.T, dir string) map[string]string {
 // undo brings all of that back.
 func TestCopyModel(t *testing.T) { onCopies(t, copyModel) }
 
-func copyModel(t *testing.T, r *account, run string) {
+func copyModel(t *testing.T, r *onCopy) {
 	rounds := 6
 	if testenv.Short() {
 		rounds = 2
@@ -87,7 +87,7 @@ func copyModel(t *testing.T, r *account, run string) {
 		theirs := contents(t, plain)
 
 		const show = "find . -type f | sort | xargs -r grep -H .\n"
-		saw := r.must(t, "sh", "-c", `cd "$1" && exec `+run+`sh -c "umask 022; $2"`, "sh", ws, guest+show)
+		saw := r.must(t, "sh", "-c", `cd "$1" && exec `+r.run+`sh -c "umask 022; $2"`, "sh", ws, guest+show)
 		if want := in(plain, show); saw != want {
 			t.Fatalf("seed %d: the guest sees %q; without a copy %q", seed, saw, want)
 		}

@@ -1,8 +1,6 @@
 package bwrap
 
 import (
-	"slices"
-
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
@@ -22,16 +20,9 @@ func (t *translator) copied(m layout.Mount) {
 
 // copyOf is what the first process mounts over the workspace, or nil.
 func copyOf(p *layout.Plan) *inside.Copy {
-	i := slices.IndexFunc(p.Mounts, func(m layout.Mount) bool { return m.Kind == layout.KindCopy })
-	if i < 0 {
+	m, inner := layout.CopyIn(p.Mounts)
+	if m == nil {
 		return nil
 	}
-	c := &inside.Copy{Target: p.Mounts[i].Target}
-	for _, m := range p.Mounts {
-		within := func(o string) bool { return m.Target == o || layout.Below(m.Target, o) }
-		if layout.Below(m.Target, c.Target) && !slices.ContainsFunc(c.Mounts, within) {
-			c.Mounts = append(c.Mounts, m.Target)
-		}
-	}
-	return c
+	return &inside.Copy{Target: m.Target, Mounts: inner}
 }

@@ -24,6 +24,20 @@ func (c *Steps) Overlay(workspace, place string) {
 	c.Call(OverlayStep+workspace, unix.SYS_MOUNT, "overlay", place, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "lowerdir="+layout.CopyLower+",upperdir=upper,workdir="+work+",userxattr,volatile")
 }
 
+// OverlayInPlace adds the steps that have such an overlay take the place of a workspace on
+// which mounts lie, the outermost of which are named: they move onto the overlay. The parts
+// are at layout.CopyPlace before, and nowhere in the tree after.
+func (c *Steps) OverlayInPlace(workspace string, mounts []string) {
+	c.Call("enter the layer", unix.SYS_CHDIR, layout.CopyPlace)
+	c.Overlay(workspace, layout.CopyLower)
+	for _, m := range mounts {
+		c.Call("move "+m, unix.SYS_MOVE_MOUNT, unix.AT_FDCWD, m, unix.AT_FDCWD, layout.CopyLower+strings.TrimPrefix(m, workspace), 0)
+	}
+	c.Call("move the copy to "+workspace, unix.SYS_MOVE_MOUNT, unix.AT_FDCWD, layout.CopyLower, unix.AT_FDCWD, workspace, 0)
+	c.Call("leave the layer", unix.SYS_CHDIR, "/")
+	c.Call("let go of the layer", unix.SYS_UMOUNT2, layout.CopyPlace, unix.MNT_DETACH)
+}
+
 // OverlayRemedy says what to do where the kernel mounts no overlay.
 func OverlayRemedy(errno syscall.Errno) string {
 	const live = "; without --copy the session changes the workspace itself, and \"bawn undo\" takes it back"
