@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/plant"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/engine"
 	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
@@ -66,7 +67,7 @@ func onCopies(t *testing.T, fn func(t *testing.T, r *onCopy)) {
 				testenv.ByUser(t)
 			}
 			r := newAccount(t, append([]string{"userns", "landlock", "seccomp", "notify"}, providers[provider]...)...)
-			r.on(t, provider)
+			r.configure(t, provider, engine.Work)
 			fn(t, &onCopy{r, "bawn run -q --copy --name p --net none --provider " + provider + " -- ", provider == "docker", provider != "gvisor"})
 		})
 	}
@@ -89,9 +90,6 @@ func copyPlants(t *testing.T, r *onCopy) {
 		}
 	}
 	for name, make := range shapes {
-		if r.image && (strings.Contains(make, "git ") || strings.Contains(make, "python3")) { // it has neither
-			continue
-		}
 		script += make + " || echo failed: " + name + "\n"
 		all = append(all, name)
 	}

@@ -1,14 +1,19 @@
 package docker
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/plant"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestCopy: what the guest writes goes into the layer, which it has nowhere else, and what
@@ -34,5 +39,46 @@ func TestCopy(t *testing.T) {
 		g, _ := started(t, p, req)
 		out, _ := run(t, g, c.Script())
 		c.Check(t, out, copied)
+	}
+}
+
+// TestCopyReplaced: neither a workspace nor a layer is used that is not the one that was
+// planned. The control is TestCopy.
+func TestCopyReplaced(t *testing.T) {
+	testenv.Need(t, "docker", "root")
+	p := provide(t, Options{})
+	for _, which := range []string{"ws", "layer"} {
+		req := request(t)
+		parent := filepath.Dir(req.Dir)
+		place := func(name string) string { return filepath.Join(parent, name) }
+		testhome.Check(t, os.Mkdir(place("layer"), 0o700))
+		plant.NewCopy(t, req.Dir, place("layer"))
+		req.Copy = place("layer")
+		plan, err := p.Plan(req)
+		testhome.Check(t, err)
+		testhome.Check(t, os.Rename(place(which), place("was")))
+		testhome.Check(t, os.CopyFS(place(which), os.DirFS(place("was"))))
+		g, err := p.Start(plan, nil)
+		if err == nil {
+			g.Close()
+		}
+		if !errors.Is(err, unix.ESTALE) {
+			t.Errorf("another %s: %v", which, err)
+		}
+	}
+}
+
+// TestCopyVolume: what an extra argument shows in the workspace is there on a copy, too.
+func TestCopyVolume(t *testing.T) {
+	testenv.Need(t, "docker", "root")
+	dir := t.TempDir()
+	testhome.Check(t, os.WriteFile(filepath.Join(dir, "shown"), nil, 0o644))
+	volume := "--volume=" + dir + ":" + defaultWorkspace + "/old:ro"
+	req := request(t)
+	req.Copy = t.TempDir()
+	plant.NewCopy(t, req.Dir, req.Copy)
+	g, _ := started(t, provide(t, Options{ExtraArgs: []string{volume}, Allowed: []string{volume}}), req)
+	if out, _ := run(t, g, "ls old; echo x >kept; echo x >old/kept; ls old"); !strings.HasPrefix(out, "shown\n") || !strings.HasSuffix(out, "\nshown\n") {
+		t.Errorf("the guest finds %q", out)
 	}
 }

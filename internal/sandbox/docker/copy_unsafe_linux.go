@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -20,7 +21,7 @@ import (
 // it is to do. What enters its namespace for that is no program, and gone before any
 // command runs.
 func (s *session) copied() error {
-	m, inner := layout.CopyIn(s.plan.Inside.Mounts)
+	m, inner := layout.CopyIn(slices.Concat(s.plan.Inside.Mounts, s.plan.pins))
 	if m == nil {
 		return nil
 	}
