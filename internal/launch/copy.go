@@ -129,8 +129,8 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	live := "use --no-copy: the session then changes the workspace itself, and \"bawn undo\" takes it back"
 	writes := slices.ContainsFunc(s.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == s.Isolation.Workspace && m.Access == bawn.ReadWrite })
 	switch {
-	case p.choice.unsandboxed() || p.choice.Name() != layout.NativeName:
-		return verb.Usage(live, "--copy needs provider %q, and this session has %q", layout.NativeName, p.choice.Name())
+	case !sandbox.AbilitiesOf(p.choice.Provider).Copy:
+		return verb.Usage(live, "--copy needs provider \"native\", \"bwrap\" or \"gvisor\", or as root Docker's with \"docker\"; this session has %q", p.choice.Name())
 	case p.config.Split().On:
 		return verb.Usage(live, "--copy: the two zones of a split session can't share a copy yet")
 	case s.Isolation.DockerAPI:
@@ -180,11 +180,11 @@ func (c *sessionCopy) filter(provider sandbox.Provider, req sandbox.Request) err
 	if err != nil {
 		return planError(err)
 	}
-	live, ok := plan.(*layout.Plan)
+	live, ok := plan.(interface{ OnHost() *layout.Plan })
 	if !ok {
 		return fmt.Errorf("BUG(bawn): %T says nothing about names", plan)
 	}
-	c.live = copies.FilterOf(live, req.Session.Isolation.Workspace)
+	c.live = copies.FilterOf(live.OnHost(), req.Session.Isolation.Workspace)
 	return nil
 }
 

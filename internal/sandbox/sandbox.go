@@ -317,6 +317,8 @@ type Abilities struct {
 	// Split says that two sandboxes of one session can share Request.Tmp, and
 	// that Request.Files cover shells: a split session.
 	Split bool
+	// Copy says that Request.Copy works: a session on a copy of its workspace.
+	Copy bool
 }
 
 // An Able is a Provider that says what it can do besides isolating. A Provider that

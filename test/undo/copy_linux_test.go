@@ -63,9 +63,9 @@ func contents(t *testing.T, dir string) map[string]string {
 // workspace meanwhile. The guest sees what it would see without a copy. What it alone has
 // changed arrives, also where an apply is killed before; the rest stays the human's, and an
 // undo brings all of that back.
-func TestCopyModel(t *testing.T) {
-	testenv.ByUser(t)
-	r := newAccount(t, "userns", "landlock", "seccomp", "notify")
+func TestCopyModel(t *testing.T) { onCopies(t, copyModel) }
+
+func copyModel(t *testing.T, r *onCopy) {
 	rounds := 6
 	if testenv.Short() {
 		rounds = 2
@@ -87,7 +87,7 @@ func TestCopyModel(t *testing.T) {
 		theirs := contents(t, plain)
 
 		const show = "find . -type f | sort | xargs -r grep -H .\n"
-		saw := r.must(t, "sh", "-c", `cd "$1" && exec bawn run -q --copy --name m --net none -- sh -c "umask 022; $2"`, "sh", ws, guest+show)
+		saw := r.must(t, "sh", "-c", `cd "$1" && exec `+r.run+`sh -c "umask 022; $2"`, "sh", ws, guest+show)
 		if want := in(plain, show); saw != want {
 			t.Fatalf("seed %d: the guest sees %q; without a copy %q", seed, saw, want)
 		}
@@ -110,14 +110,14 @@ func TestCopyModel(t *testing.T) {
 		if len(theirs) == len(base) && maps.Equal(theirs, base) {
 			continue // without changes there is no copy
 		}
-		in(ws, fmt.Sprintf("timeout -s KILL 0.%03d bawn apply m --yes >/dev/null 2>&1\ntrue\n", rnd.IntN(150)))
-		bawn("apply m --yes")
+		in(ws, fmt.Sprintf("timeout -s KILL 0.%03d bawn apply p --yes >/dev/null 2>&1\ntrue\n", rnd.IntN(150)))
+		bawn("apply p --yes")
 		if got := contents(t, ws); !maps.Equal(got, want) {
 			t.Fatalf("seed %d: base %v, guest %v, human %v: %v; want %v", seed, base, theirs, mine, got, want)
 		}
-		if !strings.Contains(bawn("apply m --yes"), "nothing to take over") {
+		if !strings.Contains(bawn("apply p --yes"), "nothing to take over") {
 			t.Fatalf("seed %d: another apply does something", seed)
 		}
-		bawn("discard m --yes")
+		bawn("discard p --yes")
 	}
 }

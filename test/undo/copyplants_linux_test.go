@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/plant"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/engine"
 	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
@@ -38,12 +39,46 @@ func written(name string) string {
 	return fmt.Sprintf("mkdir -p '%s' && echo x >'%s'\n", filepath.Dir(name), name)
 }
 
+// An onCopy has sessions work on copy p.
+type onCopy struct {
+	*account
+	run   string // the words before a command
+	image bool   // the guest has a container's image, with the workspace in its own place
+
+	hostKernel bool // and not gVisor's
+}
+
+// place is where the guest has a workspace.
+func (r *onCopy) place(dir string) string {
+	if r.image {
+		return "/workspace"
+	}
+	return dir
+}
+
+// onCopies has fn run once for each provider that has copies. Native is the representative.
+func onCopies(t *testing.T, fn func(t *testing.T, r *onCopy)) {
+	for _, provider := range []string{"native", "bwrap", "docker", "gvisor"} {
+		t.Run(provider, func(t *testing.T) {
+			if provider != "native" {
+				testenv.Whole(t)
+			}
+			if !slices.Contains(providers[provider], "root") {
+				testenv.ByUser(t)
+			}
+			r := newAccount(t, append([]string{"userns", "landlock", "seccomp", "notify"}, providers[provider]...)...)
+			r.configure(t, provider, engine.Work)
+			fn(t, &onCopy{r, "bawn run -q --copy --name p --net none --provider " + provider + " -- ", provider == "docker", provider != "gvisor"})
+		})
+	}
+}
+
 // TestCopyPlants has a guest make, on a copy, all that the host would execute or obey: the
 // guest can, and none of it is there after a human has applied the copy. The control is the
 // same without a session.
-func TestCopyPlants(t *testing.T) {
-	testenv.ByUser(t)
-	r := newAccount(t, "userns", "landlock", "seccomp", "notify")
+func TestCopyPlants(t *testing.T) { onCopies(t, copyPlants) }
+
+func copyPlants(t *testing.T, r *onCopy) {
 	script := "umask 022\n"
 	var all []string
 	for _, name := range plant.Names() {
@@ -81,7 +116,7 @@ func TestCopyPlants(t *testing.T) {
 		t.Fatalf("control: %d of %d are there", len(control), want)
 	}
 	before := files(t, ws)
-	out := r.must(t, "sh", "-c", `cd "$0" && exec bawn run -q --copy --name p --net none -- sh -c "$1"`, ws, script+look)
+	out := r.must(t, "sh", "-c", `cd "$0" && exec `+r.run+`sh -c "$1"`, ws, script+look)
 	if inside := made(out); !slices.Equal(inside, control) {
 		t.Errorf("the guest has made %d of %d:\n%s", len(inside), len(control), out)
 	}
@@ -110,9 +145,11 @@ func TestCopyPlants(t *testing.T) {
 // or obey. Neither the session nor applying its copy brings any of it to the host. The
 // control is the same without a session.
 func TestCopyGitPlants(t *testing.T) {
-	testenv.ByUser(t)
 	testenv.Need(t, "python3")
-	r := newAccount(t, "userns", "landlock", "seccomp", "notify")
+	onCopies(t, copyGitPlants)
+}
+
+func copyGitPlants(t *testing.T, r *onCopy) {
 	kinds := plant.Sample(8)
 	place := func(name string) *plant.Workspace {
 		dir := filepath.Join(r.Home, name)
@@ -126,7 +163,7 @@ func TestCopyGitPlants(t *testing.T) {
 	}
 	w := place("copy")
 	w.Note()
-	out := r.must(t, "sh", "-c", `cd "$0" && bawn run --copy --name p --net none -- sh -c "$1" && bawn apply p --yes`, w.Dir, w.Plants(w.Dir)+"echo harmless >harmless")
+	out := r.must(t, "sh", "-c", `cd "$0" && `+r.run+`sh -c "$1" && bawn apply p --yes`, w.Dir, w.Plants(r.place(w.Dir))+"echo harmless >harmless")
 	t.Log(out)
 	if _, err := os.Stat(filepath.Join(w.Dir, "harmless")); err != nil {
 		t.Errorf("control: %v", err)

@@ -202,11 +202,18 @@ var providers = map[string][]string{"native": nil, "bwrap": {"bwrap"}, "landlock
 // on has sessions run on a provider, and returns the flags for that.
 func (r *account) on(t *testing.T, provider string) []string {
 	t.Helper()
+	r.configure(t, provider, engine.Busybox)
+	return []string{"bawn", "run", "-q", "--net", "none", "--provider", provider, "--", "sh", "-c"}
+}
+
+// configure tells Bawn what a provider needs, which may be an image.
+func (r *account) configure(t *testing.T, provider, image string) {
+	t.Helper()
 	var config string
 	switch provider {
 	case "docker":
 		e := engine.Shared(t)
-		config = fmt.Sprintf("[isolation.docker_options]\nimage = %q\n", e.Image(t, engine.Busybox))
+		config = fmt.Sprintf("[isolation.docker_options]\nimage = %q\n", e.Image(t, image))
 		r.Env = append(r.Env, "DOCKER_HOST="+e.Host())
 	case "gvisor":
 		path, err := testenv.Runsc()
@@ -216,7 +223,6 @@ func (r *account) on(t *testing.T, provider string) []string {
 	if config != "" {
 		r.Put(t, ".config/bawn/config.toml", config, 0o600)
 	}
-	return []string{"bawn", "run", "-q", "--net", "none", "--provider", provider, "--", "sh", "-c"}
 }
 
 func TestUndo(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
@@ -24,6 +25,10 @@ func remedy(err error) string {
 	var changed *changedError
 	if errors.As(err, &changed) {
 		return "try again"
+	}
+	var step *inside.StepError
+	if errors.As(err, &step) && strings.HasPrefix(step.Step, kernel.OverlayStep) {
+		return kernel.OverlayRemedy(step.Errno)
 	}
 	text := err.Error()
 	for _, w := range userNamespaces {

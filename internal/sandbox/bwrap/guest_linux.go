@@ -33,7 +33,7 @@ type guest struct {
 func (p *Plan) setup() (inside.Setup, error) {
 	text, err := json.Marshal(p)
 	return inside.Setup{
-		Session: p.Session, Plan: sha256.Sum256(text), Network: p.Network, Limits: p.Limits, Landlock: p.Landlock,
+		Session: p.Session, Plan: sha256.Sum256(text), Copy: copyOf(p.Plan), Network: p.Network, Limits: p.Limits, Landlock: p.Landlock,
 		Filter: filterOf(p.Plan), Mounts: true, Environ: p.Env, Dir: p.Dir, Ports: p.Loopback,
 		NotFound: func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError {
 			return layout.NotFound(p.Plan, c, errno)

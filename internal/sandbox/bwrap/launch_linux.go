@@ -92,8 +92,13 @@ func (r *process) start() error {
 	return <-started
 }
 
-// why adds bwrap's own message to err, if bwrap has ended.
+// why adds bwrap's own message to err, if bwrap has ended. The first process' own error
+// says more than that.
 func (r *process) why(err error) error {
+	var step *inside.StepError
+	if errors.As(err, &step) {
+		return err
+	}
 	select {
 	case <-r.done:
 	case <-time.After(100 * time.Millisecond):

@@ -106,8 +106,8 @@ func (t *translator) source(s source) string {
 
 // namespaces says which are new: each by its name, because --unshare-all goes
 // on without those it can't have. bwrap as root keeps every capability unless
-// told otherwise. Where the network opens by name the first process makes it so,
-// and drops what that takes before anything of the guest's runs.
+// told otherwise. Where the network opens by name, or the workspace is a copy, the first
+// process makes it so, and drops what that takes before anything of the guest's runs.
 func (t *translator) namespaces() {
 	for _, ns := range t.layout.Namespaces {
 		if ns != "mount" { // always new
@@ -116,8 +116,18 @@ func (t *translator) namespaces() {
 	}
 	t.add("--uid", strconv.Itoa(t.layout.UID.Inside), "--gid", strconv.Itoa(t.layout.GID.Inside),
 		"--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+	var added []string
 	if t.layout.Network != nil {
-		t.add("--cap-add", "CAP_NET_ADMIN", "--cap-add", "CAP_SETPCAP") // the second one to drop the first for good
+		added = []string{"CAP_NET_ADMIN"}
+	}
+	if copyOf(t.layout) != nil {
+		added = append(added, copyCapabilities...)
+	}
+	if len(added) > 0 {
+		added = append(added, "CAP_SETPCAP") // to drop the others for good
+	}
+	for _, c := range added {
+		t.add("--cap-add", c)
 	}
 }
 
@@ -133,6 +143,8 @@ func (t *translator) mount(m layout.Mount) error {
 		t.add("--bind-fd", t.source(source{m.Source, m.ID}), m.Target)
 	case layout.KindBindRO:
 		t.add("--ro-bind-fd", t.source(source{m.Source, m.ID}), m.Target)
+	case layout.KindCopy:
+		t.copied(m)
 	case layout.KindTmpfs:
 		t.tmpfs(m.Target, m.Mode, m.SizeMB<<20)
 		for _, dir := range initialDirs(m) {

@@ -59,8 +59,10 @@ func (p *Provider) look() support {
 // Name returns "bwrap".
 func (*Provider) Name() string { return Name }
 
-// Abilities says that a guest can speak to its session, and be split.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Socket: true, Split: true} }
+// Abilities says that a guest can speak to its session, be split, and work on a copy.
+func (*Provider) Abilities() sandbox.Abilities {
+	return sandbox.Abilities{Socket: true, Split: true, Copy: true}
+}
 
 // Plan makes a plan without touching anything. It errs with a
 // *sandbox.MismatchError when the isolation asks for more than can be enforced

@@ -51,7 +51,7 @@ func (s *settler) mount(m layout.Mount) {
 	case layout.KindBind, layout.KindPool:
 		s.writable(m.Target, 0)
 		s.writable(m.Target, unix.AT_RECURSIVE)
-	case layout.KindTmpfs:
+	case layout.KindTmpfs, layout.KindCopy:
 		s.writable(m.Target, 0)
 	case layout.KindBindRO, layout.KindHide, layout.KindHideDir:
 		s.attr(m.Target, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})

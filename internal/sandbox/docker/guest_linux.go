@@ -73,6 +73,9 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 	if err != nil {
 		return err
 	}
+	if err := g.copied(); err != nil {
+		return errors.Join(err, conn.Close())
+	}
 	if g.carry, err = g.network(ctx); err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -198,7 +201,7 @@ func (g *guest) verify() error {
 	var failed error
 	err = raw.Control(func(root uintptr) {
 		for _, m := range slices.Concat(g.plan.Inside.Mounts, g.plan.pins) {
-			if m.ID != (layout.Identity{}) && failed == nil {
+			if m.ID != (layout.Identity{}) && m.Kind != layout.KindCopy && failed == nil { // whose parts were looked at
 				failed = same(int(root), m)
 			}
 		}

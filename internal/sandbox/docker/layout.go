@@ -144,7 +144,7 @@ func runtimeDir(uid int) string { return fmt.Sprintf("%s/user/%d", runPlace, uid
 // the container shows. list holds what was taken before.
 func (l *imageLayout) wanted(list []layout.Mount, m layout.Mount) bool {
 	switch m.Kind {
-	case layout.KindBind, layout.KindBindRO:
+	case layout.KindBind, layout.KindBindRO, layout.KindCopy:
 		return m.Why != "name resolution" && m.Why != layout.WhyUsers // the engine's and the image's own
 	case layout.KindTmpfs:
 		return slices.Contains(l.private, m.Target) || l.shown(list, m.Target)
@@ -159,8 +159,13 @@ func (l *imageLayout) wanted(list []layout.Mount, m layout.Mount) bool {
 // shown reports whether something of the host is seen around a place of it.
 func (l *imageLayout) shown(list []layout.Mount, p string) bool {
 	return slices.ContainsFunc(list, func(m layout.Mount) bool {
-		return strings.HasPrefix(m.Kind, layout.KindBind) && (m.Source == p || below(p, m.Source)) && m.Target == l.inGuest(m.Source)
+		return ofHost(m) && (m.Source == p || below(p, m.Source)) && m.Target == l.inGuest(m.Source)
 	})
+}
+
+// ofHost reports whether a mount shows a place of the host, or a copy of one.
+func ofHost(m layout.Mount) bool {
+	return strings.HasPrefix(m.Kind, layout.KindBind) || m.Kind == layout.KindCopy
 }
 
 // check refuses a target that is not for places of the host.
@@ -204,7 +209,7 @@ func (l *imageLayout) between(list []layout.Mount) []layout.Mount {
 func writable(mounts []layout.Mount) []string {
 	list := []string{"/dev"}
 	for _, m := range mounts {
-		if m.Kind == layout.KindTmpfs || m.Kind == layout.KindBind {
+		if m.Kind == layout.KindTmpfs || m.Kind == layout.KindBind || m.Kind == layout.KindCopy {
 			list = append(list, m.Target)
 		}
 	}
@@ -220,7 +225,7 @@ func places(mounts []layout.Mount, l *imageLayout) []bawn.Mount {
 		case m.Why == layout.WhyFile:
 		case m.Kind == layout.KindBind && m.Target == l.inGuest(m.Source):
 			list = append(list, bawn.Mount{Path: m.Source, Access: bawn.ReadWrite, Why: m.Why})
-		case m.Kind == layout.KindBind, m.Kind == layout.KindTmpfs:
+		case m.Kind == layout.KindBind, m.Kind == layout.KindTmpfs, m.Kind == layout.KindCopy:
 			list = append(list, bawn.Mount{Path: l.onHost(m.Target), Access: bawn.Private, Why: m.Why})
 		case m.Kind == layout.KindBindRO:
 			list = append(list, bawn.Mount{Path: m.Source, Access: bawn.ReadOnly, Why: m.Why})

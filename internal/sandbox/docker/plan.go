@@ -34,6 +34,7 @@ type Plan struct {
 	Inside *layout.Plan `json:"inside"`
 
 	pins   []layout.Mount // what the engine mounts for extra arguments, as it was looked at
+	onHost *layout.Plan
 	layout *imageLayout
 	env    []string
 	role   string // for broker.LabelRole
@@ -44,6 +45,9 @@ func (*Plan) Provider() string { return Name }
 
 // Partly lists what is enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.Inside.InPart }
+
+// OnHost is the layout by the host's paths.
+func (p *Plan) OnHost() *layout.Plan { return p.onHost }
 
 // Places says what the guest sees of the host, by the host's paths.
 func (p *Plan) Places() []bawn.Mount { return places(p.Inside.Mounts, p.layout) }
@@ -123,7 +127,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, pins: pins}
+	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, onHost: n, layout: l, role: roleSession, pins: pins}
 	if in.Dir, err = l.directory(n.Dir, in.Mounts); err != nil {
 		return nil, err
 	}
@@ -225,7 +229,7 @@ func (l *imageLayout) inside(n *layout.Plan, f Facts) (*layout.Plan, error) {
 func (l *imageLayout) directory(dir string, mounts []layout.Mount) (string, error) {
 	at := l.inGuest(dir)
 	for _, m := range mounts {
-		if strings.HasPrefix(m.Kind, layout.KindBind) && (at == m.Target || below(at, m.Target)) {
+		if ofHost(m) && (at == m.Target || below(at, m.Target)) {
 			return at, nil
 		}
 	}
@@ -419,7 +423,7 @@ func (l *imageLayout) bind(h *container.HostConfig, p *Plan, f Facts) {
 		case m.Kind == layout.KindHide:
 			at(emptyFile, m.Target, true)
 		default:
-			at(m.Source, m.Target, m.Kind == layout.KindBindRO)
+			at(m.Source, m.Target, m.Kind == layout.KindBindRO || m.Kind == layout.KindCopy) // the overlay comes later
 		}
 	}
 	at(f.Program, programPlace, true)

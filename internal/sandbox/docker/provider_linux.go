@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -183,7 +184,9 @@ func (p *Plan) digest() ([32]byte, error) {
 }
 
 // Abilities says what a session may use of Bawn's own. Its session socket is one that
-// the guest is shown; that needs the supervisor, which lets it connect there.
+// the guest is shown; that needs the supervisor, which lets it connect there. A copy's
+// overlay is mounted in the container by who may: root, in whose user namespace it is.
 func (p *Provider) Abilities() sandbox.Abilities {
-	return sandbox.Abilities{Socket: p.probe().Supervised == ""}
+	found := p.probe()
+	return sandbox.Abilities{Socket: found.Supervised == "", Copy: os.Geteuid() == 0 && !found.Rootless && !found.Podman}
 }

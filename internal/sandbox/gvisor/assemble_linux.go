@@ -15,7 +15,8 @@ import (
 // A tree is a part of the host's files that nothing shows yet.
 type tree struct {
 	mount
-	fd int // of open_tree(2), or -1 for what is made anew
+	fd    int // of open_tree(2), or -1 for what is made anew
+	layer int // of a copy, likewise
 }
 
 // What hidden places are covered with: entries of a read-only file system, so
@@ -71,7 +72,7 @@ func (r *Resolver) show() error {
 	if err != nil {
 		return err
 	}
-	t := tree{m, fd}
+	t := tree{m, fd, -1}
 	return t.attach()
 }
 
@@ -79,11 +80,18 @@ func (r *Resolver) show() error {
 func openAll(a *launch) ([]tree, error) {
 	var list []tree
 	for _, m := range a.Mounts {
-		t := tree{m, -1}
+		t := tree{m, -1, -1}
 		if m.Source != "" {
 			var err error
 			if t.fd, err = m.open(); err != nil {
 				return nil, at("open "+m.Source, err)
+			}
+		}
+		if m.Kind == layout.KindCopy {
+			layer := mount{Mount: layout.Mount{Kind: layout.KindBind, Source: m.Layer}, Dev: m.LayerDev, Ino: m.LayerIno}
+			var err error
+			if t.layer, err = layer.open(); err != nil {
+				return nil, at("open "+m.Layer, err)
 			}
 		}
 		list = append(list, t)
@@ -93,7 +101,7 @@ func openAll(a *launch) ([]tree, error) {
 	if err != nil {
 		return nil, at("open "+a.Program, err)
 	}
-	return append(list, tree{self, fd}), nil
+	return append(list, tree{self, fd, -1}), nil
 }
 
 // open clones a part of the host's tree, as the plan saw it, with the flags that
@@ -125,7 +133,7 @@ func layOut() error {
 	if err := unix.Mount("tmpfs", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700"); err != nil {
 		return at("mount "+scratch, err)
 	}
-	for _, dir := range []string{stateAt, bundle, rootAt, covers} {
+	for _, dir := range []string{stateAt, bundle, rootAt, covers, copyAt} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return at("make "+dir, err)
 		}
@@ -168,6 +176,8 @@ func (t *tree) attach() error {
 	case layout.KindRoot, layout.KindBind, layout.KindBindRO:
 		defer unix.Close(t.fd)
 		return unix.MoveMount(t.fd, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	case layout.KindCopy:
+		return t.overlay(to)
 	}
 	return fmt.Errorf("BUG(bawn): a mount of kind %q", t.Kind)
 }

@@ -38,7 +38,8 @@ type launch struct {
 // A mount carries what native.Mount keeps to itself.
 type mount struct {
 	layout.Mount
-	Dev, Ino uint64
+	Dev, Ino           uint64
+	LayerDev, LayerIno uint64
 }
 
 // mounts are those of a layout that the host's kernel makes.
@@ -46,7 +47,7 @@ func mounts(p *layout.Plan) []mount {
 	var list []mount
 	for _, m := range p.Mounts {
 		if kernels(p, m) {
-			list = append(list, mount{m, m.ID.Dev, m.ID.Ino})
+			list = append(list, mount{m, m.ID.Dev, m.ID.Ino, m.LayerID().Dev, m.LayerID().Ino})
 		}
 	}
 	return list

@@ -46,6 +46,9 @@ func makePlan(req sandbox.Request, facts layout.Facts) (*Plan, error) {
 // Provider returns "gvisor".
 func (*Plan) Provider() string { return Name }
 
+// OnHost is the layout, by the host's paths.
+func (p *Plan) OnHost() *layout.Plan { return p.Layout }
+
 // Places says what the guest sees and writes of the host.
 func (p *Plan) Places() []bawn.Mount { return p.Layout.Places() }
 

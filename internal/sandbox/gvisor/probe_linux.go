@@ -155,4 +155,4 @@ func (p *Provider) trial(runsc string, network, ipv6 bool) error {
 
 // Abilities says what Bawn can do with this provider: no socket of the host
 // passes its border, so that guests have no socket to their session.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{} }
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Copy: true} }

@@ -303,6 +303,9 @@ func (e *stepFailure) Unwrap() error { return syscall.Errno(e.Errno) }
 // explain adds runsc's message to err, and a remedy if there is one.
 func (g *guest) explain(err error) error {
 	var s *stepFailure
+	if errors.As(err, &s) && strings.HasPrefix(s.Name, layout.KindCopy+" ") {
+		return &kernel.StartError{Err: err, Remedy: kernel.OverlayRemedy(syscall.Errno(s.Errno))}
+	}
 	if errors.As(err, &s) {
 		return &kernel.StartError{Err: err, Remedy: "\"bawn doctor\" shows what this machine can enforce"}
 	}

@@ -17,6 +17,7 @@ const (
 	stateAt = scratch + "/state"  // of runsc
 	bundle  = scratch + "/bundle" // config.json
 	rootAt  = scratch + "/root"   // of the guest
+	copyAt  = scratch + "/copy"   // the layer of a copy, while its overlay is mounted
 )
 
 // program is where the guest sees Bawn.
@@ -141,7 +142,7 @@ func binds(p *layout.Plan) []specMount {
 		}
 		around := writableAround(p, m.Target)
 		switch {
-		case m.Kind == layout.KindBind || m.Kind == layout.KindTmpfs:
+		case m.Kind == layout.KindBind || m.Kind == layout.KindCopy || m.Kind == layout.KindTmpfs:
 			add(m.Target, "rw")
 		case around != "":
 			add(m.Target, "ro")
@@ -163,7 +164,7 @@ func binds(p *layout.Plan) []specMount {
 // that the guest may change and that holds target; "" for none.
 func writableAround(p *layout.Plan, target string) (around string) {
 	for _, m := range p.Mounts {
-		open := m.Kind == layout.KindBind || m.Kind == layout.KindTmpfs && kernels(p, m)
+		open := m.Kind == layout.KindBind || m.Kind == layout.KindCopy || m.Kind == layout.KindTmpfs && kernels(p, m)
 		if open && below(target, m.Target) && len(m.Target) > len(around) {
 			around = m.Target
 		}

@@ -152,6 +152,9 @@ func (s *Setup) apply(conn *ipc.Conn) error {
 			return step("mount the terminals", err)
 		}
 	}
+	if err := s.Copy.mount(); err != nil {
+		return err
+	}
 	var out handed
 	files, err := s.open(&out)
 	if err != nil {

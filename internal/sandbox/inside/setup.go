@@ -46,6 +46,8 @@ type Setup struct {
 	// Terminals mounts pseudo-terminals of the sandbox's own on /dev/pts, an empty
 	// directory. It takes CAP_SYS_ADMIN over the mount namespace.
 	Terminals bool
+	// Copy is mounted; nil for none. It takes CAP_SYS_ADMIN over the mount namespace.
+	Copy *Copy `json:",omitempty"`
 	// Network is made in the sandbox's network namespace; nil for none. It takes
 	// CAP_NET_ADMIN there.
 	Network *layout.Network `json:",omitempty"`
@@ -78,6 +80,13 @@ type Setup struct {
 	// could not be executed; nil leaves it at the errno. native.NotFound fits where
 	// the guest sees the host's files.
 	NotFound func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError `json:"-"`
+}
+
+// A Copy is an overlay that takes the place of a directory. The layer is at
+// layout.CopyPlace, and the directory, once more, on layout.CopyLower in it.
+type Copy struct {
+	Target string
+	Mounts []string // below the target, without those in others: they move onto the overlay
 }
 
 // A StepError says what could not be done inside the sandbox.

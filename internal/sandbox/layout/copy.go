@@ -1,10 +1,20 @@
 package layout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // WhyCopy marks the mount of a workspace whose changes go into a layer of the
 // session's own.
 const WhyCopy = "copy of the workspace: its changes wait for \"bawn apply\""
+
+// Where the parts of the overlay are in a guest while it is mounted: the layer, and on a
+// name in it the workspace.
+const (
+	CopyPlace = "/dev/shm"
+	CopyLower = "lower"
+)
 
 // isCopied reports whether a place is the workspace of a session on a copy, or in it.
 func (b *builder) isCopied(f File) bool {
@@ -31,3 +41,20 @@ func (b *builder) copied(f File) error {
 
 // LayerID is the identity of the layer of a copy.
 func (m Mount) LayerID() Identity { return m.layerID }
+
+// CopyIn is the copy among mounts, or nil, and the targets below it, without those in
+// others.
+func CopyIn(mounts []Mount) (found *Mount, inner []string) {
+	i := slices.IndexFunc(mounts, func(m Mount) bool { return m.Kind == KindCopy })
+	if i < 0 {
+		return nil, nil
+	}
+	found = &mounts[i]
+	for _, m := range mounts {
+		within := func(o string) bool { return m.Target == o || Below(m.Target, o) }
+		if Below(m.Target, found.Target) && !slices.ContainsFunc(inner, within) {
+			inner = append(inner, m.Target)
+		}
+	}
+	return found, inner
+}

@@ -67,6 +67,9 @@ func (p *Plan) Provider() string {
 	return NativeName
 }
 
+// OnHost is the plan by the host's paths, also of a provider whose own plan holds it.
+func (p *Plan) OnHost() *Plan { return p }
+
 // Partly lists the attributes enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.InPart }
 

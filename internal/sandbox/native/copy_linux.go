@@ -1,48 +1,21 @@
 package native
 
 import (
-	"crypto/rand"
-	"strings"
-
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// copyStep begins the name of the step that mounts the overlay.
-const copyStep = "mount overlay on "
-
-// assembled is where the parts of an overlay are while it is mounted.
-const assembled = "/dev/shm"
-
 // copied mounts an overlay of the workspace and a layer of the session's. Both are
-// pinned before, and found by names of our own below the working directory: no path of
-// the host becomes part of the options. The overlay keeps what it needs, so that the
-// layer is nowhere in the guest's tree. "volatile" spares an fsync for each file that is
-// changed first; such an overlay wants a work directory that none has had before.
+// pinned before.
 func (c *program) copied(m layout.Mount) {
-	layer := layout.Mount{Kind: layout.KindPool, Source: m.Layer, Target: assembled, ID: m.LayerID()}
+	layer := layout.Mount{Kind: layout.KindPool, Source: m.Layer, Target: layout.CopyPlace, ID: m.LayerID()}
 	c.bind(layer)
-	c.Call("enter the layer", unix.SYS_CHDIR, at(assembled))
+	c.Call("enter the layer", unix.SYS_CHDIR, at(layout.CopyPlace))
 	lower := m
-	lower.Kind, lower.Target = layout.KindBindRO, assembled+"/lower"
+	lower.Kind, lower.Target = layout.KindBindRO, layout.CopyPlace+"/"+layout.CopyLower
 	c.bind(lower)
-	work := "work-" + strings.ToLower(rand.Text())
-	c.Call("make the layer's work directory", unix.SYS_MKDIRAT, unix.AT_FDCWD, work, 0o700)
-	c.Call(copyStep+m.Target, unix.SYS_MOUNT, "overlay", at(m.Target), "overlay", unix.MS_NOSUID|unix.MS_NODEV, "lowerdir=lower,upperdir=upper,workdir="+work+",userxattr,volatile")
+	c.Overlay(m.Target, at(m.Target))
 	c.Call("leave the layer", unix.SYS_CHDIR, "/")
-	c.Call("let go of the layer", unix.SYS_UMOUNT2, at(assembled), unix.MNT_DETACH)
-}
-
-// copyRemedy says what to do where the kernel mounts no overlay.
-func copyRemedy(step *rawproc.StepError) string {
-	const live = "; without --copy the session changes the workspace itself, and \"bawn undo\" takes it back"
-	switch step.Errno {
-	case unix.EPERM, unix.ENODEV:
-		return "this kernel mounts no overlay in a user namespace (Linux 5.11 or newer does, where no security module objects)" + live
-	case unix.EINVAL:
-		return "the workspace must hold no other file system, and that of Bawn's state directory (XDG_STATE_HOME) must have user.* attributes" + live
-	}
-	return "\"bawn doctor\" shows what this machine can enforce" + live
+	c.Call("let go of the layer", unix.SYS_UMOUNT2, at(layout.CopyPlace), unix.MNT_DETACH)
 }

@@ -27,8 +27,8 @@ func explain(err error) error {
 		return &kernel.StartError{Err: err, Remedy: "another supervisor holds this process already; don't start bawn inside one"}
 	case strings.HasPrefix(step.Step, kernel.NetworkStep):
 		return &kernel.StartError{Err: err, Remedy: kernel.NetworkRemedy(err)}
-	case strings.HasPrefix(step.Step, copyStep):
-		return &kernel.StartError{Err: err, Remedy: copyRemedy(step)}
+	case strings.HasPrefix(step.Step, kernel.OverlayStep):
+		return &kernel.StartError{Err: err, Remedy: kernel.OverlayRemedy(step.Errno)}
 	case step.Errno == unix.ESTALE:
 		return &kernel.StartError{Err: err, Remedy: "a directory was exchanged while the session started; try again"}
 	}

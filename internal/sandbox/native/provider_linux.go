@@ -33,7 +33,9 @@ func New(probeCache string) *Provider {
 func (*Provider) Name() string { return layout.NativeName }
 
 // Abilities says that all is there: the mounts are the session's own.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Socket: true, Split: true} }
+func (*Provider) Abilities() sandbox.Abilities {
+	return sandbox.Abilities{Socket: true, Split: true, Copy: true}
+}
 
 // Plan makes a plan without touching anything. It errs with a
 // *sandbox.MismatchError when the isolation asks for more than can be
