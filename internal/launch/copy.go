@@ -131,8 +131,6 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	switch {
 	case p.choice.unsandboxed() || p.choice.Name() != layout.NativeName:
 		return verb.Usage(live, "--copy needs provider %q, and this session has %q", layout.NativeName, p.choice.Name())
-	case p.config.Split().On:
-		return verb.Usage(live, "--copy: the two zones of a split session can't share a copy yet")
 	case s.Isolation.DockerAPI:
 		return verb.Usage(live, "--copy: containers of a guest would see the workspace and not the copy")
 	case !writes:
@@ -175,7 +173,7 @@ func (c *sessionCopy) filter(provider sandbox.Provider, req sandbox.Request) err
 	if c == nil {
 		return nil
 	}
-	req.Copy = ""
+	req.Copy, req.SharedCopy = "", nil
 	plan, err := provider.Plan(req)
 	if err != nil {
 		return planError(err)
