@@ -2,11 +2,13 @@ package egressd
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress/mitm"
+	"github.com/bawn-dev/bawn/internal/policy"
 )
 
 // TestBudgets: secret_requests and secret_out_mb bound what goes out with one
@@ -81,5 +83,33 @@ func TestNoBudgetRenewsItself(t *testing.T) {
 		s.within = deciderFunc(func(context.Context, bawn.Action) (bawn.Decision, error) {
 			return bawn.Decision{Verdict: bawn.Allow}, nil
 		})
+	}
+}
+
+// TestYesToGitRenewsBudget: after a yes to a fetch that goes beyond a secret's budget,
+// the next ones ask only when the budget is used up again.
+func TestYesToGitRenewsBudget(t *testing.T) {
+	a := newSite(t, bawn.Egress{Git: []string{"forge.example:80,443 fetch team/app"}, MaxUses: 2})
+	s := a.requests.session
+	s.budgets.limit(s.config.Egress)
+	asked := 0
+	s.within = deciderFunc(func(_ context.Context, act bawn.Action) (bawn.Decision, error) {
+		if slices.Contains(act.Args, policy.Carries(policy.Carried{Over: []string{"token"}})[0]) {
+			asked++
+		}
+		return bawn.Decision{Verdict: bawn.Allow}, nil
+	})
+	decide := a.requests.server.Decide
+	a.requests.server.Decide = func(ctx context.Context, req mitm.Request) bawn.Decision {
+		req.Secrets = []string{"token"}
+		return decide(ctx, req)
+	}
+	for range 6 {
+		if status, _ := a.ask("GET", "/team/app.git/info/refs?service=git-upload-pack", ""); status != http.StatusOK {
+			t.Fatal(status)
+		}
+	}
+	if asked != 2 { // at the third and the fifth
+		t.Errorf("%d requests were shown as beyond the budget; want 2", asked)
 	}
 }

@@ -28,7 +28,7 @@ func (s *session) gitRules(host string, port uint16) (rules []git.Rule) {
 
 // decideGit puts a request to the guard if it is one of git's to a host that
 // git entries speak of; it reports false where it is not. Plain HTTP is no way
-// around entries of the port of TLS.
+// around entries of the port of TLS. A yes renews budgets as in decideCarrying.
 func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decision, bool) {
 	s := r.session
 	rules := s.gitRules(req.Host, req.Port)
@@ -48,8 +48,12 @@ func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decisi
 	if err == nil && op.Kind == git.None {
 		return bawn.Decision{}, false
 	}
-	carries, _ := s.carries(req)
-	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules, carries...), true
+	carries, over := s.carries(req)
+	d := s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules, carries...)
+	if d.Verdict == bawn.Allow {
+		s.budgets.renew(over)
+	}
+	return d, true
 }
 
 // hopeless refuses a push that no rule allows and no human can allow, before its

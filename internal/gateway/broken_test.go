@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -256,7 +255,6 @@ func TestManyServers(t *testing.T) {
 	for i := range 50 {
 		servers = append(servers, Server{Name: fmt.Sprintf("s%d", i), Start: program("new")})
 	}
-	before := runtime.NumGoroutine()
 	r := newRig(t, servers...)
 	s := r.client(t, versions[1], nil)
 	l, err := s.ListTools(t.Context(), nil)
@@ -272,7 +270,6 @@ func TestManyServers(t *testing.T) {
 		})
 	}
 	all.Wait()
-	_ = before
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
