@@ -131,8 +131,8 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	switch {
 	case !sandbox.AbilitiesOf(p.choice.Provider).Copy:
 		return verb.Usage(live, "--copy needs provider \"native\", \"bwrap\" or \"gvisor\", or as root Docker's with \"docker\"; this session has %q", p.choice.Name())
-	case p.config.Split().On:
-		return verb.Usage(live, "--copy: the two zones of a split session can't share a copy yet")
+	case p.config.Split().On && p.choice.Name() != layout.NativeName:
+		return verb.Usage(live, "--copy: the two zones of a split session share a copy with provider %q only", layout.NativeName)
 	case s.Isolation.DockerAPI:
 		return verb.Usage(live, "--copy: containers of a guest would see the workspace and not the copy")
 	case !writes:
@@ -175,7 +175,7 @@ func (c *sessionCopy) filter(provider sandbox.Provider, req sandbox.Request) err
 	if c == nil {
 		return nil
 	}
-	req.Copy = ""
+	req.Copy, req.SharedCopy = "", nil
 	plan, err := provider.Plan(req)
 	if err != nil {
 		return planError(err)

@@ -62,6 +62,11 @@ func (p *planner) planZones(req sandbox.Request, split config.Split) (err error)
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Tmp = s.Split.Place.Tmp()
+	if p.copy != nil {
+		s.Split.Copy = &sandbox.SharedCopy{}
+		// Commands get the descriptors that the agent hands them, of the host's files too.
+		req.SharedCopy, req.NoFiles = s.Split.Copy, false
+	}
 	p.request = req
 	z := &zonePlanner{planner: p, zones: zonesOf(e, req, split), program: self, request: req}
 	p.below.Models = z.zones.Models
@@ -112,7 +117,7 @@ func (p *zonePlanner) execution() error {
 	if s.Split.Plan, err = s.Provider.Plan(req); err != nil {
 		return planError(fmt.Errorf("the zone in which commands run: %w", err))
 	}
-	return nil
+	return p.copy.filter(s.Provider, req)
 }
 
 // there is the isolation in which commands run, without the places of shells

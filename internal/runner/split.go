@@ -59,6 +59,8 @@ type Split struct {
 	Place   *Place
 	Socket  *net.UnixListener
 	Program string // Bawn itself, as the zone sees it
+	// Copy is the one mount of the copy on which both zones work, or nil.
+	Copy *sandbox.SharedCopy
 	// Zone is shared by the decisions and questions about commands.
 	Zone asking.Zone
 	// Requests are served at the session socket besides commands.
@@ -71,7 +73,7 @@ func (s *Split) Close() error {
 	if s == nil {
 		return nil
 	}
-	var errs []error
+	errs := []error{s.Copy.Close()}
 	if s.Socket != nil {
 		errs = append(errs, ignoreClosed(s.Socket.Close()))
 		s.Socket = nil

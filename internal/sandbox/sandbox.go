@@ -70,6 +70,8 @@ type Request struct {
 	// and "lower": the guest sees the workspace, and what it changes goes to "upper".
 	// "" for a guest that changes the workspace itself. Only native can make it.
 	Copy string
+	// SharedCopy is that of the sandboxes which share the copy, or nil for one alone.
+	SharedCopy *SharedCopy
 	// NoFiles says that no command of the session gets a file or a directory of the
 	// host as a descriptor: only pipes, sockets, terminals of its own, and /dev/null.
 	NoFiles bool

@@ -3,6 +3,8 @@ package layout
 import (
 	"fmt"
 	"slices"
+
+	"github.com/bawn-dev/bawn"
 )
 
 // WhyCopy marks the mount of a workspace whose changes go into a layer of the
@@ -21,10 +23,15 @@ func (b *builder) isCopied(f File) bool {
 	return b.req.Copy != "" && (f.Real == b.root || Below(f.Real, b.root))
 }
 
+// looksOn reports whether this sandbox may only read the copy, which another one writes.
+func (b *builder) looksOn() bool {
+	return b.req.SharedCopy != nil && !slices.ContainsFunc(b.iso.Mounts, func(m bawn.Mount) bool { return m.Path == b.iso.Workspace && m.Access == bawn.ReadWrite })
+}
+
 // copied mounts the workspace with the request's layer over it. Names in it are not
 // protected: no program of the host's comes to the layer, and what leaves it is looked
 // at then. A place in the workspace is part of the copy.
-func (b *builder) copied(f File) error {
+func (b *builder) copied(f File, readOnly bool) error {
 	if f.Real != b.root {
 		return nil
 	}
@@ -35,7 +42,7 @@ func (b *builder) copied(f File) error {
 	case layer.ID == f.ID || Below(layer.Real, f.Real) || Below(f.Real, layer.Real):
 		return fmt.Errorf("the layer %q and the workspace %q lie in each other; move Bawn's state directory (XDG_STATE_HOME)", layer.Real, f.Real)
 	}
-	b.mounts = append(b.mounts, Mount{Kind: KindCopy, Source: f.Real, Target: f.Real, Layer: layer.Real, Why: WhyCopy, ID: f.ID, layerID: layer.ID})
+	b.mounts = append(b.mounts, Mount{Kind: KindCopy, Source: f.Real, Target: f.Real, Layer: layer.Real, Why: WhyCopy, ReadOnly: readOnly, ID: f.ID, layerID: layer.ID})
 	return nil
 }
 

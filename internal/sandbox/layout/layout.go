@@ -28,7 +28,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		Rung:       RungNamespaces,
 		Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup"},
 		UID:        Mapping{facts.UID, facts.UID}, GID: Mapping{facts.GID, facts.GID},
-		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected, OpenNames: iso.Unprotected,
+		Limits: iso.Resources, SharedCopy: req.SharedCopy, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected, OpenNames: iso.Unprotected,
 	}
 	if facts.UID == 0 {
 		p.UID.Inside, p.GID.Inside = facts.NobodyUID, facts.NobodyGID
@@ -346,6 +346,9 @@ func (b *builder) mount(m bawn.Mount) error {
 	case bawn.Private:
 		b.mounts = append(b.mounts, Mount{Kind: KindTmpfs, Target: f.Real, SizeMB: b.iso.Resources.TmpMB, Mode: 0o700, Why: m.Why})
 	case bawn.ReadOnly:
+		if b.isCopied(f) && b.looksOn() {
+			return b.copied(f, true)
+		}
 		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 	case bawn.ReadWrite:
 		private := slices.ContainsFunc(b.req.Git, func(g bawn.GitDir) bool { return g.Path == f.Real })
@@ -353,7 +356,7 @@ func (b *builder) mount(m bawn.Mount) error {
 			return fmt.Errorf("%s: %q is a git directory of the host, which a session can't write; run the session in that repository", m.Why, m.Path)
 		}
 		if b.isCopied(f) {
-			return b.copied(f)
+			return b.copied(f, false)
 		}
 		if f.Real == "/" {
 			return fmt.Errorf("%s: the whole file system can't be writable; name the directories", m.Why)
@@ -419,7 +422,7 @@ func (b *builder) finish() ([]Mount, error) {
 func landlockWritable(mounts []Mount) []string {
 	list := []string{"/dev"}
 	for _, m := range mounts {
-		if m.Kind == KindTmpfs || m.Kind == KindBind || m.Kind == KindCopy {
+		if m.Kind == KindTmpfs || m.Kind == KindBind || m.Kind == KindCopy && !m.ReadOnly {
 			list = append(list, m.Target)
 		}
 	}

@@ -137,7 +137,7 @@ func (p *Plan) unfit(v view, errno unix.Errno) (why, remedy string) {
 	case !v.info.Mode().IsRegular():
 		return "is no regular file", "name a program"
 	case v.info.Mode()&0o111 == 0:
-		if m := p.covering(v.path); m != nil && (m.Kind == KindBind || m.Kind == KindCopy) {
+		if m := p.covering(v.path); m != nil && (m.Kind == KindBind || m.Kind == KindCopy && !m.ReadOnly) {
 			return "the file is not executable", "chmod +x " + v.path
 		}
 		return "the file is not executable", "name a program"

@@ -45,6 +45,8 @@ type Plan struct {
 	Session     string            `json:"-"`
 	Programs    bool              `json:"programs_held,omitempty"` // execve(2) is decided
 
+	SharedCopy *sandbox.SharedCopy `json:"-"` // nil where no other sandbox has the copy
+
 	Holds *sandbox.Programs `json:"-"` // that decide; nil where Programs is false
 
 	Kept   []string `json:"-"` // hidden places, there or not, as they were named and where they lie
@@ -102,9 +104,9 @@ func (m *Mount) access() (bawn.Access, bool) {
 		return bawn.Hidden, false
 	case m.Kind == KindBind && m.Source == m.Target:
 		return bawn.ReadWrite, true
-	case m.Kind == KindBind || m.Kind == KindTmpfs || m.Kind == KindCopy:
+	case m.Kind == KindBind || m.Kind == KindTmpfs || m.Kind == KindCopy && !m.ReadOnly:
 		return bawn.Private, true
-	case m.Kind == KindBindRO || m.Kind == KindRoot:
+	case m.Kind == KindBindRO || m.Kind == KindRoot || m.Kind == KindCopy && m.ReadOnly:
 		return bawn.ReadOnly, true
 	}
 	return bawn.Hidden, m.Kind == KindHide || m.Kind == KindHideDir
@@ -163,6 +165,8 @@ type Mount struct {
 	// outermost first; the last one is a file if File.
 	Make []string `json:"make,omitempty"`
 	File bool     `json:"file,omitempty"`
+	// ReadOnly is a copy that others of the session write.
+	ReadOnly bool `json:"read_only,omitempty"`
 	// Devices of /dev.
 	Devices []string `json:"devices,omitempty"`
 

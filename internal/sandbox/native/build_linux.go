@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"os"
 
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
@@ -93,15 +94,23 @@ func (p *Provider) first(b *build, slots []rawproc.Slot) (gate rawproc.Gate, err
 		b.prog = newProgram()
 		b.prog.enter(everyNamespace, b.plan.Namespaces, b.plan.Loopback)
 	}
+	taken, err := b.prog.awaitCopy(b.plan.SharedCopy)
+	if err != nil {
+		return gate, err
+	}
 	b.prog.assemble(b.plan)
 	for i := range slots {
 		slots[i] = b.prog.NewSlot()
 	}
 	gate = b.prog.Await("wait for the control group", slots...)
 	if b.early {
-		return gate, b.init.Open(preforked.gate, nil)
+		err = b.init.Open(preforked.gate, nil)
+	} else {
+		b.init, err = rawproc.Begin(rawproc.Config{Namespaces: b.prog.namespaces, Program: &b.prog.Program, Alone: true})
 	}
-	b.init, err = rawproc.Begin(rawproc.Config{Namespaces: b.prog.namespaces, Program: &b.prog.Program, Alone: true})
+	if err == nil && taken.mount != nil {
+		err = b.init.Open(taken.gate, []*os.File{taken.mount})
+	}
 	return gate, err
 }
 
@@ -220,6 +229,12 @@ func (b *build) guest(onDenial func(sandbox.Denial)) *guest {
 	g.Supervision = supervise.Supervise(b.init.Ready()[0], b.init.Ready()[1], b.plan, onDenial)
 	if len(b.prog.spaces) > 0 { // without mounts nothing can be uncovered
 		g.Keep(handed[len(b.prog.Sockets)], b.plan, b.init)
+	}
+	switch {
+	case len(b.prog.copies) > 0:
+		b.plan.SharedCopy.Give(handed[len(b.prog.Sockets)+len(b.prog.spaces)])
+	case b.prog.taken != nil:
+		_ = b.plan.SharedCopy.Close() // the sandbox has it
 	}
 	return g
 }

@@ -30,6 +30,8 @@ type program struct {
 	root       rawproc.Slot    // O_PATH of the guest's root, for the supervisor
 	listener   rawproc.Slot    // of the seccomp filter, for the supervisor
 	spaces     []rawproc.Slot  // the mount namespace, for the refresher
+	copies     []rawproc.Slot  // the mount of a copy, for another sandbox
+	taken      *rawproc.Slot   // that of another one; nil where this makes its own
 	made       map[string]bool // directories for targets of mounts, where nothing is mounted over them
 }
 
@@ -74,7 +76,9 @@ func (c *program) assemble(p *layout.Plan) {
 		c.Network(p.Network)
 	}
 	for _, m := range p.Mounts {
-		c.mount(m)
+		if c.mount(m); m.Kind == layout.KindCopy && p.SharedCopy != nil && c.taken == nil {
+			c.give(m)
+		}
 	}
 }
 
@@ -100,7 +104,7 @@ func (c *program) confine(p *layout.Plan) error {
 
 // ready are the descriptors that the program hands back.
 func (c *program) ready() []rawproc.Slot {
-	return slices.Concat([]rawproc.Slot{c.root, c.listener}, c.Sockets, c.spaces)
+	return slices.Concat([]rawproc.Slot{c.root, c.listener}, c.Sockets, c.spaces, c.copies)
 }
 
 func newProgram() *program {

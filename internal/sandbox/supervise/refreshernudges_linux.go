@@ -20,7 +20,7 @@ import (
 type nudges struct {
 	signals chan os.Signal
 	release func() // signals
-	dirs    []int // the watched directories, for as long as it is open
+	dirs    []int  // the watched directories, for as long as it is open
 }
 
 // nudgeEvents are changes of names, which inotify is asked for too, again and
