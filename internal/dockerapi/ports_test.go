@@ -64,7 +64,7 @@ func speak(t *testing.T, c *child) (conn net.Conn, ok bool) {
 		return nil, false // reset already
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	_, _ = conn.Write([]byte("x"))
 	n, _ := conn.Read(make([]byte, 1))
 	return conn, n == 1
