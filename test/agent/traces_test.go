@@ -47,8 +47,6 @@ func (y *account) intents(t *testing.T, program string) {
 			requested, source = bawn.Ask, "user"
 		case push:
 			requested, resolved, source = bawn.Ask, bawn.Deny, "user"
-		case remove:
-			requested, resolved = bawn.Deny, bawn.Deny
 		}
 		if all := found[line]; len(all) != 1 {
 			t.Errorf("the log has %d intents of %q, want 1", len(all), line)

@@ -16,12 +16,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
-// What somebody is asked about, what is denied without a question, and what
-// looks for the model's key. All else of the script is the same unsandboxed and split.
+// What somebody is asked about, and what looks for the model's key. All else of the script is the same unsandboxed and split.
 const (
 	deploy  = "make deploy"
 	push    = "git push --force ./remote.git HEAD:refs/heads/main"
-	remove  = "rm -rf keep"
 	look    = "python3 look.py"
 	long    = "seq 1 3000" // the agent cuts it, and unsandboxed loses some of its end
 	keyMark = "sk-whole-"
@@ -76,7 +74,7 @@ func (y *account) task() []any {
 		"mkdir keep && echo precious > keep/file && ls keep",
 		deploy,
 		push,
-		remove,
+		"rm -rf keep",
 		"git status --short && git log --format='%s %T' && cat deployed",
 	}
 }
@@ -167,10 +165,9 @@ func (y *account) results(t *testing.T) map[string]string {
 // compare wants the same of both, but for what differs on purpose.
 func compare(t *testing.T, bare, split *account) {
 	b, s := bare.results(t), split.results(t)
-	for what, want := range map[string]string{push: "nobody rewrites history here", remove: "builtin:rm-rf"} {
-		if !strings.Contains(s[what], want) || strings.Contains(b[what], want) {
-			t.Errorf("%s: the agent was told %s; want %q", what, s[what], want)
-		}
+	const refusal = "nobody rewrites history here"
+	if !strings.Contains(s[push], refusal) || strings.Contains(b[push], refusal) {
+		t.Errorf("%s: the agent was told %s; want %q", push, s[push], refusal)
 	}
 	if !strings.Contains(b[look], bare.key) || strings.Contains(s[look], keyMark) || !strings.Contains(s[look], "PATH") {
 		t.Errorf("the model's key: bare %s\nsplit %s", b[look], s[look])
@@ -180,7 +177,7 @@ func compare(t *testing.T, bare, split *account) {
 			t.Errorf("%s: the agent was told %s", long, said)
 		}
 	}
-	for _, what := range []string{push, remove, look, long} {
+	for _, what := range []string{push, look, long} {
 		delete(b, what)
 		delete(s, what)
 	}
@@ -197,10 +194,10 @@ func compare(t *testing.T, bare, split *account) {
 		t.Errorf("the workspace (-bare +split):\n%s", diff)
 	}
 	for _, y := range []*account{bare, split} {
-		_, err := os.Stat(filepath.Join(y.work, "keep/file"))
+		_, err := os.Stat(filepath.Join(y.work, "keep/file")) // a checkpoint has it: nobody is asked
 		pushed := y.run(t, "git", "-C", "remote.git", "for-each-ref")
-		if y == bare && (err == nil || pushed == "") || y == split && (err != nil || pushed != "") {
-			t.Errorf("split %t: what must not be removed: %v; what was pushed: %q", y == split, err, pushed)
+		if err == nil || (pushed == "") != (y == split) {
+			t.Errorf("split %t: what is to be removed: %v; what was pushed: %q", y == split, err, pushed)
 		}
 	}
 }

@@ -34,7 +34,7 @@ print('kept', open('kept').read().split())
 // workspace, and apply holds it back. The control is the same without a session.
 func TestCopySplitPlants(t *testing.T) {
 	testenv.ByUser(t)
-	testenv.Need(t, "python3", "git")
+	testenv.Need(t, "python3", "git", "bwrap")
 	r := newAccount(t, "userns", "landlock", "seccomp", "notify")
 	place := func(name string) string {
 		dir := filepath.Join(r.Home, name)
@@ -83,6 +83,10 @@ func TestCopySplitPlants(t *testing.T) {
 	looks := r.must(t, "sh", "-c", `cd $0 && { bawn run -q --split --split-workspace ro --copy --name q --net none --mode permissive -- /usr/bin/python3 -c "$1"; }`, ws, looking)
 	if strings.TrimSpace(looks) != "refused changed" {
 		t.Errorf("an agent that may look writes, or does not see its commands' work: %q", looks)
+	}
+	refusal := r.must(t, "sh", "-c", `cd $0 && { bawn run --split --copy --provider bwrap --net none -- true 2>&1; echo "code $?"; }`, ws)
+	if !strings.Contains(refusal, `share a copy with provider "native" only`) || !strings.Contains(refusal, "code 2\n") {
+		t.Errorf("with bwrap: %q", refusal)
 	}
 	testhome.Check(t, os.RemoveAll(control))
 }

@@ -117,14 +117,18 @@ func giveUpPrivileges() error {
 	if given, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && given == 1 {
 		return nil
 	}
-	switch errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno {
-	case 0:
-		return nil
-	case unix.ENOTSUP: // syscall.AllThreadsSyscall
-		return step("give up new privileges", fmt.Errorf("this bawn is linked with a C library, whose threads it can't restrict (%w); build it with CGO_ENABLED=0", errno))
-	default:
-		return step("give up new privileges", errno)
+	if errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
+		return threadsStep("give up new privileges", errno)
 	}
+	return nil
+}
+
+// threadsStep is the error of a step that everyThread did not do.
+func threadsStep(name string, errno syscall.Errno) error {
+	if errno == unix.ENOTSUP { // syscall.AllThreadsSyscall
+		return step(name, fmt.Errorf("this bawn is linked with a C library, whose threads it can't restrict (%w); build it with CGO_ENABLED=0", errno))
+	}
+	return step(name, errno)
 }
 
 // everyThread does a system call on every thread of the process, of which there
@@ -157,7 +161,7 @@ func restrictByLandlock(l layout.Landlock) error {
 		}
 	}
 	if errno := everyThread(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, uintptr(landlock.RestrictFlags(l.ABI)), 0); errno != 0 {
-		return step("restrict by Landlock", errno)
+		return threadsStep("restrict by Landlock", errno)
 	}
 	return nil
 }
