@@ -200,7 +200,7 @@ func (w *world) victimEnded() bool {
 	select {
 	case <-w.ended:
 		return true
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(5 * time.Second):
 		return false
 	}
 }
@@ -208,7 +208,7 @@ func (w *world) victimEnded() bool {
 // lingers looks for the process that was to stay behind, which may not have become
 // "sleep" yet, and ends it.
 func (w *world) lingers() bool {
-	for range 20 {
+	for range 100 {
 		if w.lingersNow() {
 			return true
 		}

@@ -29,11 +29,14 @@ func TestRandomKills(t *testing.T) {
 			r.Env = append(r.Env, "TMPDIR="+tmp)
 			seconds := strconv.Itoa(1_000_000 + os.Getpid())
 			guests := 0
-			for range randomKills {
+			for i := range randomKills {
 				cmd := r.Command(context.Background(), "bawn", "run", "--provider", provider, "--net", "none", "--quiet", "--", "/bin/sleep", seconds)
 				check(t, cmd.Start())
+				if i == 0 { // one at least has its guest, however slow the machine is
+					r.until("a guest", func() bool { return r.guests(seconds) > 0 })
+				}
 				time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond) // the moment is what is tried
-				guests += len(r.processesWith("/bin/sleep\x00" + seconds))
+				guests += r.guests(seconds)
 				check(t, cmd.Process.Kill())
 				_ = cmd.Wait() // it was killed
 			}
@@ -62,6 +65,17 @@ func TestRandomKills(t *testing.T) {
 			})
 		})
 	}
+}
+
+// guests counts the guests that sleep so long. The words of their bawn and of its
+// other processes hold the same, behind other ones.
+func (r *account) guests(seconds string) (n int) {
+	for _, p := range r.processesWith("/bin/sleep\x00" + seconds) {
+		if _, words, _ := strings.Cut(p, " "); words == "/bin/sleep "+seconds+" " {
+			n++
+		}
+	}
+	return n
 }
 
 // processesWith lists the processes in whose words or environment a text is.

@@ -79,7 +79,7 @@ func (s *terminal) screen() string {
 // see waits for words on the screen.
 func (s *terminal) see(words string) {
 	s.t.Helper()
-	s.within(20*time.Second, words)
+	s.within(patience, words)
 }
 
 func (s *terminal) within(most time.Duration, words string) {

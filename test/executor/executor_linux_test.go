@@ -282,7 +282,7 @@ func TestCommandsCantReachTheExecutor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _ = z.run(t, z.command("sh", "-c", `python3 -c "$0" $(pgrep -x sleep)`, reach))
+	out, _ = z.run(t, z.command("sh", "-c", `until pid=$(pgrep -x sleep); do :; done; python3 -c "$0" $pid`, reach)) // it may not have become "sleep" yet
 	if !strings.Contains(out, "reached: kill") || !strings.Contains(out, "reached: tgkill") && !strings.Contains(out, "reached: environment") {
 		t.Errorf("control: %q", out)
 	}

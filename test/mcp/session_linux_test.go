@@ -172,17 +172,18 @@ func TestPluginsHaveNoPlugins(t *testing.T) {
 func TestServersEndWithTheirGateway(t *testing.T) {
 	t.Parallel()
 	r := newAccount(t)
-	r.plugin(t, "obstinate", fmt.Sprintf("run = { command = [\"/bin/sh\", \"-c\", \"%s %s honest obstinate; exec sleep 1234%d\"] }\nfiles.read = [%q]\ntools.allow = [\"work\"]\n", r.bin+"/guest", serverWord, os.Getpid(), r.bin))
-	if got := r.bawn(t, "plugin", "pin", "obstinate", "--yes"); got.code != 0 {
+	name := fmt.Sprintf("obstinate%d", os.Getpid()) // other tests may run beside
+	r.plugin(t, name, fmt.Sprintf("run = { command = [\"/bin/sh\", \"-c\", \"%s %s honest obstinate; exec sleep 1234%d\"] }\nfiles.read = [%q]\ntools.allow = [\"work\"]\n", r.bin+"/guest", serverWord, os.Getpid(), r.bin))
+	if got := r.bawn(t, "plugin", "pin", name, "--yes"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	d := r.gateway(t)
-	if got, failed := d.call(t, patience, "obstinate__work", nil); failed {
+	if got, failed := d.call(t, patience, name+"__work", nil); failed {
 		t.Fatal(got)
 	}
 	check(t, syscall.Kill(d.pid, syscall.SIGKILL))
 	testenv.Until(t, "the end of its servers", func() bool {
-		return children(fmt.Sprintf("sleep\x001234%d", os.Getpid()), r.bin+"/guest\x00"+serverWord+"\x00honest\x00obstinate\x00", "mcp-obstinate") == ""
+		return children(fmt.Sprintf("sleep\x001234%d", os.Getpid()), r.bin+"/guest\x00"+serverWord+"\x00honest\x00obstinate\x00", "mcp-"+name) == ""
 	})
 }
 

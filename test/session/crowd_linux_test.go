@@ -41,10 +41,6 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("after kill --all ps lists %v", left)
 	}
 	testenv.Until(t, "the guests' end", func() bool { return running("sleep", nap) == 0 })
-	sockets, err := filepath.Glob(filepath.Join(h.registry, "sessions", "*", "*.sock"))
-	if err != nil || len(sockets) > 0 {
-		t.Errorf("left behind: %v (%v)", sockets, err)
-	}
 	testenv.Until(t, "the hosts' end", func() bool {
 		for _, s := range list {
 			if _, err := os.Stat("/proc/" + strconv.Itoa(s.PID)); err == nil {
@@ -53,6 +49,10 @@ func TestCrowd(t *testing.T) {
 		}
 		return true
 	})
+	sockets, err := filepath.Glob(filepath.Join(h.registry, "sessions", "*", "*.sock"))
+	if err != nil || len(sockets) > 0 {
+		t.Errorf("left behind: %v (%v)", sockets, err)
+	}
 }
 
 // quiet wants hosts that nobody asks anything to do next to nothing: a

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -231,11 +232,21 @@ func TestToolsInASession(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "not for a session that runs") {
 		t.Errorf("flags in a session: %v %s", err, out)
 	}
-	go c.call("exec", args{"command": "echo x > begun; sleep 2; echo late > late"})
-	testenv.Until(t, "the command", func() bool { return r.has("begun") == "x\n" })
+	nap := fmt.Sprintf("8765%d", os.Getpid()) // of nobody else
+	go c.call("exec", args{"command": "sleep " + nap})
+	testenv.Until(t, "the command", func() bool { return sleeps(nap) })
 	check(t, c.server.Process.Kill())
-	time.Sleep(2500 * time.Millisecond)
-	if r.has("late") == "late\n" {
-		t.Error("a command outlived its session")
+	testenv.Until(t, "the end of the command", func() bool { return !sleeps(nap) })
+}
+
+// sleeps reports whether a process sleeps so long.
+func sleeps(nap string) bool {
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range list {
+		text, _ := os.ReadFile(name) // it may have ended
+		if string(text) == "sleep\x00"+nap+"\x00" {
+			return true
+		}
 	}
+	return false
 }

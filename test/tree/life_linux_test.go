@@ -155,12 +155,20 @@ func TestChildDiesWithItsParent(t *testing.T) {
 func TestChildDiesWithItsClient(t *testing.T) {
 	t.Parallel()
 	r := newAccount(t)
-	line := "bawn run -- sh -c '" + beat + "' & until test -e up; do sleep 0.1; done; kill -9 $!; " +
-		"was=-1; for i in $(seq 20); do is=$(wc -l <beat); test $is = $was && break; was=$is; sleep 1; done; echo $was; sleep 1; wc -l <beat; bawn run -- echo after"
-	got := r.sh(t, none, line)
-	counts := strings.Fields(got.Out)
-	if len(counts) != 3 || counts[0] != counts[1] || counts[2] != "after" {
+	line := "bawn run -- sh -c '" + beat + "' & until test -e kill; do sleep 0.1; done; kill -9 $!; " +
+		"touch killed; until test -e go; do sleep 0.1; done; bawn run -- echo after"
+	end := r.start(t, r.bawn(none, "/bin/sh", "-c", line)...)
+	testhome.Until(t, patience/2, "the child", func() bool { return exists(r.Work+"/up") && len(r.sessions(t)) == 2 })
+	testhome.Until(t, patience/2, "control: a beat", func() bool { return !r.still(t) })
+	r.put(t, "kill", "")
+	testhome.Until(t, patience/2, "the end of the child", func() bool { return exists(r.Work+"/killed") && len(r.sessions(t)) == 1 })
+	testhome.Until(t, patience/2, "the end of its guest", func() bool { return r.still(t) })
+	r.put(t, "go", "")
+	if got := end(); got.Code != 0 || got.Out != "after\n" {
 		t.Errorf("%+v", got)
+	}
+	if !r.still(t) {
+		t.Error("its guest goes on")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // patience ends a command that hangs.
-const patience = 40 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == testhome.GuestWord {

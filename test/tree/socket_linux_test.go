@@ -96,7 +96,7 @@ func TestHowMany(t *testing.T) {
 	}
 	one := "{ bawn run -q -- sh -c 'echo yes; echo x >>answers; while ! test -e end; do sleep 0.1; done' || echo x >>answers; } &"
 	all := func(n int) string { // once so many have begun or been refused
-		return fmt.Sprintf("for i in $(seq 200); do test $(cat answers 2>/dev/null | wc -l) -ge %d && break; sleep 0.1; done; touch end; wait", n)
+		return fmt.Sprintf("for i in $(seq 600); do test $(cat answers 2>/dev/null | wc -l) -ge %d && break; sleep 0.1; done; touch end; wait", n)
 	}
 	many := "for i in 1 2 3 4 5 6 7 8 9 10; do " + one + " done; " + all(10)
 	if got := r.sh(t, none, many); strings.Count(got.Out, "yes") != 8 || strings.Count(got.Err, `"rule":"builtin:child"`) != 2 {
@@ -104,7 +104,7 @@ func TestHowMany(t *testing.T) {
 	}
 	check(t, errors.Join(os.Remove(r.Work+"/end"), os.Remove(r.Work+"/answers")))
 	// The four are there before the first of the twenty, and until the last of them.
-	each := "echo x >>four; for i in $(seq 200); do test $(cat four | wc -l) -ge 4 && break; sleep 0.1; done; " +
+	each := "echo x >>four; for i in $(seq 600); do test $(cat four | wc -l) -ge 4 && break; sleep 0.1; done; " +
 		"for i in 1 2 3 4 5; do " + one + " done; while ! test -e end; do sleep 0.1; done; wait"
 	tree := "for i in 1 2 3 4; do bawn run -q -- sh -c \"" + strings.NewReplacer(`"`, `\"`, "$", `\$`).Replace(each) + "\" & done; " + all(20)
 	if got := r.sh(t, none, tree); strings.Count(got.Out, "yes") != 12 || !strings.Contains(got.Err, "16 others below") {
