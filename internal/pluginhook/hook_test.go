@@ -47,7 +47,7 @@ func newBench(t *testing.T, p program) *bench {
 	b := &bench{now: time.Unix(1e9, 0)}
 	b.set = NewSet(func() ([]Options, error) {
 		return []Options{{
-			Name: "guard", Kinds: []bawn.Kind{bawn.Command}, Patience: 200 * time.Millisecond, Start: func() (Process, error) { b.starts++; return start(p) },
+			Name: "guard", Kinds: []bawn.Kind{bawn.Command}, Patience: 2 * time.Second, Start: func() (Process, error) { b.starts++; return start(p) },
 			Note: func(text string) { b.notes = append(b.notes, text) }, Now: func() time.Time { b.mu.Lock(); defer b.mu.Unlock(); return b.now },
 		}}, nil
 	})
@@ -123,7 +123,7 @@ func TestNoAnswer(t *testing.T) {
 	}{
 		"not there": {nil, "could not be started"},
 		"dead":      {func(*bufio.Reader, io.Writer) {}, "it has ended"},
-		"hanging":   {silent, "did not answer in 200ms"},
+		"hanging":   {silent, "did not answer in 2s"},
 		"flooding": {func(in *bufio.Reader, out io.Writer) {
 			for _, err := io.WriteString(out, "x"); err == nil; _, err = io.WriteString(out, strings.Repeat("x", 4096)) {
 			}
