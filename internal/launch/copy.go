@@ -130,7 +130,7 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	writes := slices.ContainsFunc(s.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == s.Isolation.Workspace && m.Access == bawn.ReadWrite })
 	switch {
 	case !sandbox.AbilitiesOf(p.choice.Provider).Copy:
-		return verb.Usage(live, "--copy needs provider \"native\", \"bwrap\" or \"gvisor\", or as root Docker's with \"docker\"; this session has %q", p.choice.Name())
+		return verb.Usage(live, "--copy needs provider \"native\", \"bwrap\" or \"gvisor\", or \"docker\" as root with Docker's own engine; this session has %q", p.choice.Name())
 	case p.config.Split().On && p.choice.Name() != layout.NativeName:
 		return verb.Usage(live, "--copy: the two zones of a split session share a copy with provider %q only", layout.NativeName)
 	case s.Isolation.DockerAPI:

@@ -298,6 +298,11 @@ func TestClosedHomeThatChanges(t *testing.T) {
 	if got := script(t, g, "cd "+home+"; ls; cat n*; ls n*/* 2>/dev/null; true"); strings.Contains(got, "the host's") || !strings.Contains(got, "n59") {
 		t.Errorf("the guest sees %q", got)
 	}
+	check(t, os.WriteFile(names[0], []byte("the host's"), 0o644))
+	testenv.Until(t, "what comes back is hidden again", func() bool {
+		return !strings.Contains(script(t, g, "cat "+names[0]+" 2>/dev/null; true"), "the host's")
+	})
+	check(t, os.Remove(names[0]))
 	if got := tree(t, home); strings.Contains(got, "n00") || strings.Contains(got, "n07") {
 		t.Errorf("the host has %q", got)
 	}

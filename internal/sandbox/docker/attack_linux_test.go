@@ -190,7 +190,9 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 	testenv.Until(t, "the kernel ends what takes too much", func() bool {
 		out, status := run(t, g, "head -c 200000000 /dev/zero | tail -c 100000000 >/dev/null")
-		t.Logf("%q, %v, %+v", out, status, g.Hits())
+		if t.Logf("%q, %v, %+v", out, status, g.Hits()); status.ExitStatus() == 0 {
+			t.Fatal("it has what it may not take")
+		}
 		return len(g.Hits()) > 0
 	})
 	if hits := g.Hits(); len(hits) != 1 || hits[0].Rule != "limits:memory" {
